@@ -1,4 +1,6 @@
 /* What is asked about a lock, whoever has it, and what its answer tells. */
+#include <rlock/rw.h>
+
 #include "deed.h"
 
 /* --- leave ---------------------------------------------------------------- */
@@ -157,6 +159,71 @@ TEST(verb_query, an_inspect_of_a_free_lock_finds_nobody)
     EXPECT(d.x->ok && d.x->code == 0);
     close_deed(&d);
 }
+
+/* Of both sides; its size is the caller's. */
+static void open_state(deed *d, rlock_rw_state *now, const char *reply)
+{
+    open_deed(d);
+    *now = (rlock_rw_state){.size = 7};
+    rl_part_rw_state(d->x, core(d), &play_job, now, d->p.now_us);
+    EXPECT_INT(go(d), RL_ASK);
+    EXPECT_STR(play_called(&d->p, 0), "rw/state");
+    EXPECT_INT(answer(d, reply), RL_DONE);
+    EXPECT_INT(now->size, 7);
+}
+
+TEST(verb_query, a_state_tells_how_both_sides_are_had)
+{
+    deed d;
+    rlock_rw_state now;
+    open_state(&d, &now, "*4\r\n:1\r\n:2\r\n:3\r\n:4000\r\n");
+    EXPECT(d.x->ok);
+    EXPECT(now.mode == 1 && now.holders == 2 && now.waiting == 3);
+    EXPECT_INT(now.ttl_ms, 4000);
+    close_deed(&d);
+}
+
+static void expect_no_state(const char *reply, rlock_status status,
+                            const char *text)
+{
+    deed d;
+    rlock_rw_state now;
+    open_state(&d, &now, reply);
+    expect_fault(&d, status, text);
+    EXPECT(now.mode == 0 && now.holders == 0 && now.waiting == 0);
+    EXPECT_INT(now.ttl_ms, 0);
+    close_deed(&d);
+}
+
+TEST_CASE(verb_query, a_state_of_three_words_is_none,
+          expect_no_state("*3\r\n:1\r\n:2\r\n:3\r\n", RLOCK_EIO,
+                          "unexpected reply to inspect"))
+TEST_CASE(verb_query, a_state_of_five_words_is_none,
+          expect_no_state("*5\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n", RLOCK_EIO,
+                          "unexpected reply to inspect"))
+TEST_CASE(verb_query, a_state_that_is_refused_says_why,
+          expect_no_state(NOPERM, RLOCK_ESERVER, "NOPERM"))
+
+/* Whether somebody holds it is told, also to who does not ask who that is. */
+static void expect_inspected(const char *reply, bool ok, bool held)
+{
+    deed d;
+    open_deed(&d);
+    rl_part_inspect(d.x, core(&d), &play_job, NULL, d.p.now_us);
+    EXPECT_INT(go(&d), RL_ASK);
+    EXPECT_INT(answer(&d, reply), RL_DONE);
+    EXPECT(d.x->ok == ok && d.x->code == held);
+    EXPECT_INT(d.x->fault.status, ok ? RLOCK_OK : RLOCK_EIO);
+    close_deed(&d);
+}
+
+TEST_CASE(verb_query, an_inspect_may_only_ask_whether_it_is_held,
+          expect_inspected("*3\r\n$3\r\nwho\r\n$1\r\n2\r\n:5000\r\n", true,
+                           true))
+TEST_CASE(verb_query, an_inspect_may_only_ask_whether_it_is_free,
+          expect_inspected("*0\r\n", true, false))
+TEST_CASE(verb_query, an_inspect_of_two_words_is_none,
+          expect_inspected("*2\r\n$3\r\nwho\r\n$1\r\n2\r\n", false, false))
 
 /* --- a token -------------------------------------------------------------- */
 
