@@ -131,8 +131,11 @@ TEST(acquire_end, who_never_came_to_the_front_asks_once_before_its_time_is_up)
     hear_bell(&w);
     stand_in_front(&w, &o);
     EXPECT_INT(begin(&w), RL_SLEEP);
+    play_pass(&w.p, 1200 * MS); /* nor was it woken in time */
     EXPECT_INT(play_sleep(&w.p), RL_ASK);
     EXPECT_INT(play_args(&w.p, 0), BRIEF); /* it will not wait any more */
+    EXPECT_INT(w.a.one->until_us - PLAY_BEGAN_US,
+               (1000 + PLAY_TIMEOUT_MS) * MS);
     EXPECT_INT(answer(&w, IS_BUSY), RL_DONE);
     rl_room_leave(&core(&w)->rooms, &o.waiter, true);
     close_wait(&w, RLOCK_TIMEOUT);

@@ -464,7 +464,10 @@ TEST(attempt_line, whose_time_is_over_asks_who_has_it_and_releases_it)
 {
     wait_for w;
     open_over(&w);
+    play_pass(&w.p, 700 * MS);
     EXPECT_INT(answer(&w, HELD_BY("web3:18201:18207:" UUID)), RL_ASK);
+    EXPECT_INT(w.a.one->until_us - PLAY_BEGAN_US,
+               (1000 + PLAY_TIMEOUT_MS) * MS);
     EXPECT_STR(w.a.fault.text, "held by web3:18201:18207 for 2.3 s");
     expect_released(&w, RLOCK_TIMEOUT, BRIEF);
 }

@@ -192,6 +192,30 @@ TEST(latch, a_wait_that_runs_out_leaves_the_queue)
     close_wait(&w, RLOCK_TIMEOUT);
 }
 
+/* It is canceled, or its time is up, after its latest look took so long. */
+static void expect_leave_until(int64_t look_ms, bool canceled, int64_t until_us)
+{
+    wait_for w;
+    open_wait(&w, 1000);
+    rl_rooms_hear(&core(&w)->rooms);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(w.w.one->until_us - w.p.now_us, PLAY_TIMEOUT_MS * MS);
+    play_pass(&w.p, look_ms * MS);
+    EXPECT_INT(answer(&w, LOOKED(4, 1)), RL_SLEEP);
+    if (canceled)
+        rl_rooms_cancel(&core(&w)->rooms, &gate, &w);
+    EXPECT_INT(canceled ? play_wake(&w.p) : play_sleep(&w.p), RL_ASK);
+    EXPECT_STR(play_called(&w.p, 0), "leave");
+    EXPECT_INT(w.w.one->until_us - PLAY_BEGAN_US, until_us);
+    EXPECT_INT(answer(&w, LEFT), RL_DONE);
+    close_wait(&w, canceled ? RLOCK_CANCELED : RLOCK_TIMEOUT);
+}
+
+TEST_CASE(latch, a_leave_takes_as_long_as_a_command,
+          expect_leave_until(100, true, (100 + PLAY_TIMEOUT_MS) * MS))
+TEST_CASE(latch, a_leave_ends_with_the_call,
+          expect_leave_until(1500, false, (1000 + PLAY_TIMEOUT_MS) * MS))
+
 TEST(latch, a_server_that_is_away_is_asked_again_until_the_wait_is_over)
 {
     wait_for w;
@@ -272,8 +296,10 @@ TEST(latch, who_was_never_the_first_looks_before_the_wait_is_over)
     open_wait(&w, 100);
     enter_first(&w, &front, w.p.now_us);
     EXPECT_INT(begin(&w), RL_SLEEP);
+    play_pass(&w.p, 150 * MS); /* it was not woken in time */
     EXPECT_INT(play_sleep(&w.p), RL_ASK);
     EXPECT_STR(play_arg(&w.p, 0, 1), "");
+    EXPECT_INT(w.w.one->until_us - PLAY_BEGAN_US, (100 + PLAY_TIMEOUT_MS) * MS);
     EXPECT_INT(answer(&w, LOOKED(2, 0)), RL_DONE);
     rl_room_leave(&core(&w)->rooms, &front, true);
     close_wait(&w, RLOCK_TIMEOUT);
