@@ -145,29 +145,24 @@ TEST(acquire, who_waits_looks_by_itself_lest_it_missed_a_ring)
     close_wait(&w, RLOCK_OK);
 }
 
-TEST(acquire, who_is_first_looks_when_the_lease_has_run_out)
+static void expect_look_after(const char *reply, int64_t ms)
 {
     wait_for w;
     open_wait(&w, 60000);
     EXPECT_INT(begin(&w), RL_ASK);
-    EXPECT_INT(answer(&w, BUSY(700, 500, 0)), RL_SLEEP);
-    EXPECT_INT(w.a.op.sleep_us, w.p.now_us + 701 * MS);
+    EXPECT_INT(answer(&w, reply), RL_SLEEP);
+    EXPECT_INT(w.a.op.sleep_us, w.p.now_us + ms * MS);
     EXPECT_INT(play_sleep(&w.p), RL_ASK);
     EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
     close_wait(&w, RLOCK_OK);
 }
 
-TEST(acquire, who_stands_behind_others_leaves_them_time)
-{
-    wait_for w;
-    open_wait(&w, 60000);
-    EXPECT_INT(begin(&w), RL_ASK);
-    EXPECT_INT(answer(&w, BUSY(700, 500, 3)), RL_SLEEP);
-    EXPECT_INT(w.a.op.sleep_us, w.p.now_us + 1001 * MS);
-    EXPECT_INT(play_sleep(&w.p), RL_ASK);
-    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
-    close_wait(&w, RLOCK_OK);
-}
+TEST_CASE(acquire, who_is_first_looks_when_the_lease_has_run_out,
+          expect_look_after(BUSY(700, 500, 0), 701))
+TEST_CASE(acquire, who_does_not_know_its_place_looks_as_the_first,
+          expect_look_after(BUSY(700, 500, -1), 701))
+TEST_CASE(acquire, who_stands_behind_others_leaves_them_time,
+          expect_look_after(BUSY(700, 500, 3), 1001))
 
 TEST(acquire, a_holder_that_rings_nobody_is_looked_at_more_often)
 {

@@ -39,8 +39,9 @@ TEST(acquire_end, who_is_not_in_front_does_not_ask)
     close_wait(&w, RLOCK_OK);
 }
 
-/* The doorbell has broken since the try that queued: its leave is under way. */
-static void open_leaving_owner(wait_for *w)
+/* The doorbell has broken since the try that queued: its leave is under way, or
+   there is no connection any more. */
+static void open_leaving_owner(wait_for *w, bool away)
 {
     open_wait(w, 60000);
     hear_bell(w);
@@ -49,6 +50,7 @@ static void open_leaving_owner(wait_for *w)
     rl_rooms_hear_no_more(&core(w)->rooms);
     EXPECT_INT(play_sleep(&w->p), RL_ASK);
     EXPECT_INT(play_args(&w->p, 0), BRIEF);
+    w->p.client[0].away = away;
     EXPECT_INT(answer(w, GRANTED(123)), RL_DONE);
 }
 
@@ -56,10 +58,17 @@ static void open_leaving_owner(wait_for *w)
 TEST(acquire_end, an_owner_waits_for_no_answer_to_its_leave)
 {
     wait_for w;
-    open_leaving_owner(&w);
+    open_leaving_owner(&w, false);
     EXPECT_STR(play_called(&w.p, 0), "leave");
     EXPECT_INT(w.a.status, RLOCK_OK);
     answer(&w, YES);
+    close_wait(&w, RLOCK_OK);
+}
+
+TEST(acquire_end, that_an_owner_cannot_leave_the_queue_changes_nothing)
+{
+    wait_for w;
+    open_leaving_owner(&w, true);
     close_wait(&w, RLOCK_OK);
 }
 
@@ -68,7 +77,7 @@ TEST(acquire_end, who_queues_before_an_owners_leave_is_answered_looks_again)
 {
     wait_for w;
     other_waiter o;
-    open_leaving_owner(&w);
+    open_leaving_owner(&w, false);
     stand_in_front(&w, &o);
     answer(&w, YES);
     EXPECT_INT(o.woken, 1);
@@ -377,6 +386,25 @@ TEST(acquire_end, pauses_between_tries_grow_to_half_a_second)
     for (int i = 0; i < 8; i++)
         EXPECT_INT(play_sleep(&w.p), RL_SLEEP);
     EXPECT_BETWEEN(w.a.op.sleep_us - w.p.now_us, 375 * MS, 625 * MS);
+    w.p.client[0].away = false;
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    close_wait(&w, RLOCK_OK);
+}
+
+TEST(acquire_end, after_an_answer_the_pauses_begin_anew)
+{
+    wait_for w;
+    open_wait(&w, 60000);
+    w.p.client[0].away = true;
+    EXPECT_INT(begin(&w), RL_SLEEP);
+    EXPECT_INT(play_sleep(&w.p), RL_SLEEP);
+    w.p.client[0].away = false;
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
+    w.p.client[0].away = true;
+    EXPECT_INT(play_sleep(&w.p), RL_SLEEP);
+    EXPECT_BETWEEN(w.a.op.sleep_us - w.p.now_us, 15 * MS, 25 * MS);
     w.p.client[0].away = false;
     EXPECT_INT(play_sleep(&w.p), RL_ASK);
     EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);

@@ -165,9 +165,22 @@ TEST(handover, after_a_while_the_lock_is_freed_once)
     close_pair(&t, RLOCK_OK);
 }
 
+static void hand_over_to(pair *t, rl_hold *h, const rl_acquire *next)
+{
+    EXPECT_INT(rl_hold_count_down(&core(t)->holds, h, 0, t->p.now_us),
+               RL_COUNTED);
+    EXPECT(rl_part_hand_over(&t->x, core(t), h, t->p.now_us));
+    EXPECT(t->x.heir == &next->waiter);
+    EXPECT_INT(t->p.why, RL_WAKE_NONE);
+    play_one(&t->p, &t->op, &t->x);
+    EXPECT_INT(play_begin(&t->p, &t->op), RL_ASK);
+    EXPECT_INT(play_answer(&t->p, 0, HANDED(124)), RL_DONE);
+    EXPECT(t->x.ok);
+}
+
 /* Behind the two there is a third one, who has never asked. Of them the first to
    come has been handed the lock, and so long after is about to unlock it. */
-static void expect_third_offered(int64_t us, bool offered)
+static void expect_third_next(int64_t us, bool offered)
 {
     pair t;
     rl_acquire third;
@@ -182,23 +195,22 @@ static void expect_third_offered(int64_t us, bool offered)
     EXPECT_INT(answer(&t, HANDED(123)), RL_DONE);
     t.p.why = RL_WAKE_NONE;
     play_pass(&t.p, us);
-    EXPECT_INT(rl_part_hand_over(&t.x, core(&t), t.next, t.p.now_us), offered);
-    EXPECT_INT(t.p.why, RL_WAKE_NONE);
-    if (offered) {
-        EXPECT(t.x.heir == &third.waiter);
-        rl_part_take_back(&t.x);
-    }
+    if (offered)
+        hand_over_to(&t, t.next, &third);
+    else
+        EXPECT(!rl_part_hand_over(&t.x, core(&t), t.next, t.p.now_us));
     switch_to(&t, &third.op, RL_SLEEP);
     rl_rooms_cancel(rooms(&t), &play_job, &owner);
     EXPECT_INT(play_wake(&t.p), RL_DONE);
+    EXPECT_INT(third.status, offered ? RLOCK_OK : RLOCK_CANCELED);
+    EXPECT_INT(third.token, offered ? 124 : 0);
     close_pair(&t, RLOCK_OK);
 }
 
-TEST_CASE(handover,
-          who_has_never_asked_is_offered_it_when_it_comes_to_the_front,
-          expect_third_offered(50000, true))
+TEST_CASE(handover, who_has_never_asked_is_handed_it_when_it_comes_to_the_front,
+          expect_third_next(50000, true))
 TEST_CASE(handover, a_while_begins_with_the_first_of_several_hand_overs,
-          expect_third_offered(50001, false))
+          expect_third_next(50001, false))
 
 static void expect_patience(pair *t, const char *us)
 {

@@ -98,6 +98,9 @@ MEANS(redissons_without_its_thread_is_none, HASH, UUID ":", "none")
 MEANS(redissons_with_more_behind_it_is_none, HASH, UUID ":1 ", "none")
 MEANS(redissons_without_a_part_of_it_is_none, HASH, "1f2f-6f0c-4f0e-a1f5:1",
       "none")
+MEANS(redissons_with_an_empty_part_is_none, HASH,
+      "1f2f9e64--4f0e-a1f5-7a8f5a0d3c52:1", "none")
+MEANS(redissons_with_a_word_for_its_thread_is_none, HASH, UUID ":main", "none")
 MEANS(a_uuid_is_none_in_a_hash, HASH, UUID, "none")
 MEANS(a_word_is_none_in_a_hash, HASH, "Ada", "none")
 MEANS(no_text_is_none, HASH, "", "none")

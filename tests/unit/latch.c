@@ -228,6 +228,53 @@ TEST(latch, a_server_that_is_away_is_asked_again_until_the_wait_is_over)
     close_wait(&w, RLOCK_OK);
 }
 
+TEST(latch, when_time_is_up_in_an_outage_the_outage_is_told)
+{
+    wait_for w;
+    open_wait(&w, 1000);
+    w.p.client[0].away = true;
+    rl_next next = begin(&w);
+    while (next == RL_SLEEP)
+        next = play_sleep(&w.p);
+    EXPECT_INT(next, RL_DONE);
+    EXPECT_CONTAINS(w.w.fault.text, "nobody is at home");
+    close_wait(&w, RLOCK_EIO);
+}
+
+TEST(latch, when_time_is_up_after_an_outage_it_is_told_what_is_left)
+{
+    wait_for w;
+    open_wait(&w, 200);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(play_lose(&w.p, 0), RL_SLEEP);
+    w.p.client[0].away = false;
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, LOOKED(4, 0)), RL_SLEEP);
+    play_pass(&w.p, 200 * MS);
+    EXPECT_INT(play_sleep(&w.p), RL_DONE);
+    EXPECT_CONTAINS(w.w.fault.text, "4 left");
+    close_wait(&w, RLOCK_TIMEOUT);
+}
+
+TEST(latch, after_an_answer_the_pauses_begin_anew)
+{
+    wait_for w;
+    open_wait(&w, 60000);
+    w.p.client[0].away = true;
+    EXPECT_INT(begin(&w), RL_SLEEP);
+    EXPECT_INT(play_sleep(&w.p), RL_SLEEP);
+    w.p.client[0].away = false;
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, LOOKED(4, 0)), RL_SLEEP);
+    w.p.client[0].away = true;
+    EXPECT_INT(play_sleep(&w.p), RL_SLEEP);
+    EXPECT_BETWEEN(w.w.op.sleep_us - w.p.now_us, 15 * MS, 25 * MS);
+    w.p.client[0].away = false;
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, LOOKED(0, 0)), RL_DONE);
+    close_wait(&w, RLOCK_OK);
+}
+
 TEST(latch, the_end_of_the_client_ends_it)
 {
     wait_for w;
@@ -267,6 +314,7 @@ TEST(latch, who_is_not_the_first_here_takes_the_firsts_answer)
     open_wait(&w, RLOCK_FOREVER);
     enter_first(&w, &front, w.p.now_us);
     EXPECT_INT(begin(&w), RL_SLEEP);
+    EXPECT_BETWEEN(w.w.op.sleep_us - w.p.now_us, 1500 * MS, 2500 * MS);
     rl_room_is_open(&core(&w)->rooms, &front, w.p.now_us);
     EXPECT_INT(play_wake(&w.p), RL_DONE);
     EXPECT_INT(calls(&w), 0);
