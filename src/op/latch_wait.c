@@ -48,9 +48,7 @@ static rl_next finish(rl_latch_wait *w, rlock_status status, int64_t now_us)
 static rl_next give_up(rl_latch_wait *w, rlock_status status, int64_t now_us)
 {
     bool told = w->asked && !w->failing && status == RLOCK_TIMEOUT;
-    if (told)
-        w->fault.status = status;
-    else
+    if (!told)
         rl_fault_set(&w->fault, status, 0, "%s", rlock_status_str(status));
     return finish(w, status, now_us);
 }
