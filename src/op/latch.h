@@ -40,7 +40,6 @@ typedef struct rl_latch_wait {
     rl_part *one;        /* that is asked */
     bool last_try;       /* whatever comes of this look, there is no other */
     bool asked;          /* the server has been */
-    bool failing;        /* the last look had no answer */
     rlock_status status; /* when it is done */
     rl_fault fault;      /* of the last failure, or what was left */
 } rl_latch_wait;

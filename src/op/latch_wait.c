@@ -44,12 +44,9 @@ static rl_next finish(rl_latch_wait *w, rlock_status status, int64_t now_us)
     return queued ? leave_queue(w, now_us) : RL_DONE;
 }
 
-/* What is left, if that was answered, says more than the status. */
 static rl_next give_up(rl_latch_wait *w, rlock_status status, int64_t now_us)
 {
-    bool told = w->asked && !w->failing && status == RLOCK_TIMEOUT;
-    if (!told)
-        rl_fault_set(&w->fault, status, 0, "%s", rlock_status_str(status));
+    rl_fault_set(&w->fault, status, 0, "%s", rlock_status_str(status));
     return finish(w, status, now_us);
 }
 
@@ -94,13 +91,13 @@ static rl_next line_up(rl_latch_wait *w, int64_t now_us)
         w->last_try = true;
         return look(w, now_us);
     }
-    return w->failing ? fail(w, now_us) : give_up(w, RLOCK_TIMEOUT, now_us);
+    /* What came of its look, or what is left, says more than the status. */
+    return w->asked ? fail(w, now_us) : give_up(w, RLOCK_TIMEOUT, now_us);
 }
 
 static rl_next look_failed(rl_latch_wait *w, int64_t now_us)
 {
     w->fault = w->one->fault;
-    w->failing = true;
     if (w->last_try || !w->waiter.room)
         return fail(w, now_us);
     int64_t again_us =
@@ -115,7 +112,6 @@ static rl_next after_look(rl_latch_wait *w, int64_t now_us)
     rlock_status status = w->waiter.room ? RLOCK_TIMEOUT : RLOCK_BUSY;
     if (!x->ok)
         return look_failed(w, now_us);
-    w->failing = false;
     w->pause_us = 0;
     if (x->code > 0)
         rl_fault_set(&w->fault, status, 0, "%lld left to count down", x->code);

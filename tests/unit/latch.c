@@ -122,6 +122,7 @@ TEST(latch, who_is_in_the_queue_looks_every_two_seconds)
     EXPECT_INT(begin(&w), RL_ASK);
     EXPECT_STR(play_arg(&w.p, 0, 1), core(&w)->bell);
     EXPECT_INT(answer(&w, LOOKED(2, 1)), RL_SLEEP);
+    EXPECT(rl_room_was_busy(&core(&w)->rooms, &w.w.waiter, w.p.now_us));
     EXPECT_INT(w.p.client[0].listens, 1);
     EXPECT_BETWEEN(w.w.op.sleep_us - w.p.now_us, 1500 * MS, 2500 * MS);
     EXPECT_INT(play_sleep(&w.p), RL_ASK);
@@ -349,6 +350,20 @@ TEST(latch, who_was_never_the_first_looks_before_the_wait_is_over)
     EXPECT_STR(play_arg(&w.p, 0, 1), "");
     EXPECT_INT(w.w.one->until_us - PLAY_BEGAN_US, (100 + PLAY_TIMEOUT_MS) * MS);
     EXPECT_INT(answer(&w, LOOKED(2, 0)), RL_DONE);
+    rl_room_leave(&core(&w)->rooms, &front, true);
+    close_wait(&w, RLOCK_TIMEOUT);
+}
+
+TEST(latch, who_was_never_the_first_takes_the_firsts_no_when_the_wait_is_over)
+{
+    wait_for w;
+    rl_waiter front;
+    open_wait(&w, 100);
+    enter_first(&w, &front, w.p.now_us);
+    EXPECT_INT(begin(&w), RL_SLEEP);
+    rl_room_is_busy(&core(&w)->rooms, &front, 0, w.p.now_us);
+    EXPECT_INT(play_sleep(&w.p), RL_DONE);
+    EXPECT_INT(calls(&w), 0);
     rl_room_leave(&core(&w)->rooms, &front, true);
     close_wait(&w, RLOCK_TIMEOUT);
 }
