@@ -1,10 +1,7 @@
 /* When a part is asked, slow, silent or out of time, and a round is over. */
 #include "op/round.h"
 
-#include <errno.h>
-
 #include "play.h"
-#include "shim.h"
 #include "test.h"
 
 #define LOADING "-LOADING Redis is loading the dataset in memory\r\n"
@@ -106,6 +103,39 @@ TEST(round, asks_nothing_on_a_line_that_is_given_up)
     s.p.client[0].line.retired = true;
     rl_round_push(&s.op, s.p.now_us);
     EXPECT_INT(s.part[0].ask.next, RL_ASK_IDLE);
+    clear(&s);
+}
+
+static bool only_the_second(rl_op *op, rl_part *x, int64_t now_us)
+{
+    (void)now_us;
+    return x == op->part[1];
+}
+
+TEST(round, asks_nothing_that_may_not_be_asked)
+{
+    stage s;
+    set(&s);
+    s.op.may_ask = only_the_second;
+    rl_round_push(&s.op, s.p.now_us);
+    EXPECT(s.part[0].over && s.part[0].outcome == RL_NOT_EXECUTED);
+    EXPECT_INT(s.p.client[0].line.pending, 0);
+    EXPECT_INT(s.part[1].ask.next, RL_ASK_WAITS);
+    clear(&s);
+}
+
+/* What has been asked may be answered yet. */
+TEST(round, who_was_not_asked_when_it_is_over_is_not_asked_any_more)
+{
+    stage s;
+    set(&s);
+    s.way[1].line = NULL;
+    rl_round_push(&s.op, s.p.now_us);
+    rl_round_end(&s.op, s.p.now_us);
+    EXPECT_INT(s.part[0].ask.next, RL_ASK_WAITS);
+    EXPECT(s.part[1].over && s.part[1].outcome == RL_NOT_EXECUTED);
+    EXPECT_CONTAINS(s.part[1].fault.text, "no connection so far");
+    EXPECT_INT(s.part[2].ask.next, RL_ASK_WAITS);
     clear(&s);
 }
 
@@ -532,44 +562,7 @@ TEST_CASE(round, of_little_time_the_last_tenth_is_not_time_to_begin_again,
 TEST_CASE(round, what_may_run_twice_is_begun_again_at_the_last_moment,
           expect_asked_again(false, 1000, 1))
 
-/* --- how long a part is waited for ---------------------------------------- */
-
-static void expect_limit(int64_t lease_ms, int64_t patience_us, int64_t way_us)
-{
-    stage s;
-    set(&s);
-    rl_part_limit(&s.part[0], lease_ms);
-    EXPECT_INT(s.part[0].patience_us, patience_us);
-    EXPECT_INT(s.part[0].way_us, way_us);
-    EXPECT_BETWEEN(s.part[0].limit_us, 1, patience_us);
-    EXPECT(!s.part[0].ask.patient);
-    clear(&s);
-}
-
-TEST_CASE(round, a_part_has_a_twentieth_of_the_lease_and_its_way_a_third,
-          expect_limit(3000, 150 * MS, 1000 * MS))
-TEST_CASE(round, a_part_has_a_twentieth_of_the_watchdogs_lease,
-          expect_limit(RLOCK_WATCHDOG, PLAY_LEASE_MS *MS / 20,
-                       PLAY_TIMEOUT_MS *MS))
-TEST_CASE(round, a_part_of_a_short_lease_has_5_ms,
-          expect_limit(60, 5 * MS, 20 * MS))
-TEST_CASE(round, a_part_of_a_long_lease_has_a_commands_time,
-          expect_limit(3600000, PLAY_TIMEOUT_MS *MS, PLAY_TIMEOUT_MS *MS))
-
-TEST(round, a_part_that_there_is_no_memory_for_is_lacking)
-{
-    rl_part *parts[4] = {NULL};
-    rl_op op;
-    rl_op_init(&op, parts);
-    shim_fail(shim_here(), SHIM_ALLOC, 1, 1, ENOMEM);
-    EXPECT(!rl_op_new_part(&op, 2));
-    shim_clear(shim_here());
-    EXPECT_INT(op.lacking, 1u << 2);
-    rl_part *x = rl_op_new_part(&op, 3);
-    EXPECT(x && parts[3] == x && x->op == &op && x->position == 4);
-    EXPECT_INT(op.lacking, 1u << 2);
-    rl_part_let_go(x);
-}
+/* --- silence -------------------------------------------------------------- */
 
 /* The round does without it, whatever it is asked once more; by itself it has its
    patience anew. */
