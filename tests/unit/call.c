@@ -166,7 +166,7 @@ TEST(call, fair_release_brings_what_a_grant_needs)
     open_stage(&s, RL_LAYOUT_FAIR);
     rl_call_release(&b, false, s.h, 0, false, BELL);
     expect_said(&s, &b, "EVALSHA fair/release 6 L Q U T I J | A R");
-    rl_call_release(&b, false, s.h, 2, false);
+    rl_call_release(&b, false, s.h, 2, false, "");
     expect_said(&s, &b, "EVALSHA fair/release 6 L Q U T I J | A R 2 0");
     s.h->unknown = s.h->sharded = true;
     rl_call_release(&b, false, s.h, 0, false, BELL);

@@ -2,8 +2,8 @@
  * What is said to a server about a side of a read-write lock, word by word. In a row
  * {A} stands for the holder, and {B} for the other side's hold.
  */
-#include "op/call.h"
 #include "op/call_side.h"
+#include "op/call.h"
 
 #include "play.h"
 
