@@ -7,7 +7,8 @@
  * What stays true: who gives up releases, whatever is believed, so nobody who is
  * gone stands in line, or keeps what was granted to him meanwhile. A grant is
  * good for its claim only; to go on, the keeper renews it, or, where that will
- * not do, it is confirmed before: asked for again, with the whole lease.
+ * not do, it is confirmed before: asked for again, with the whole lease. So is
+ * what is granted to who waits for a plain lock.
  */
 #include "op/acquire.h"
 #include "op/grant.h"

@@ -3,6 +3,10 @@
  * own until it is granted, and is kept from one try to the next, with its
  * holder id: a try that was not answered and a later one are the same acquire
  * to the server.
+ *
+ * With the option grants a try that queues says what it wants, and a release may
+ * give it that (lua/grant.lua). Until the wait is over the server may do so at any
+ * time: who gives up releases, whatever it believes.
  */
 #include "hold/step.h"
 #include "op/acquire.h"
