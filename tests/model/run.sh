@@ -132,6 +132,14 @@ holds queue-ends single.pml WAITS PROGRESS STRANGER=2 RENEWALS=0
 kind=SAFETY
 holds queue-lost single.pml WAITS PROGRESS LOST=1 STRANGER=2 RENEWALS=0
 
+# A release grants, and tells it by a message.
+holds grants single.pml WAITS GRANTS STRANGER=2 RENEWALS=0
+holds grants-late single.pml WAITS GRANTS LATE=1 RENEWALS=0
+holds grants-crash single.pml WAITS GRANTS CRASHES=1 RENEWALS=0
+holds grants-wake single.pml WAITS PROGRESS GRANTS STRANGER=2 RENEWALS=0
+
+broken grant-from-message single.pml WAITS GRANTS RENEWALS=0 GRANT_FROM_MESSAGE
+broken grant-kept single.pml WAITS GRANTS RENEWALS=0 KEEPS_GRANT
 broken no-tombstone single.pml LATE=1 RENEWALS=1 NO_TOMBSTONE
 broken late-renewal single.pml RENEWALS=1 LATE_REVIVES
 broken from-answer single.pml RENEWALS=1 FROM_ANSWER

@@ -143,6 +143,28 @@ Node node[NODES];
 bit hears[CLIENTS]; /* somebody subscribes this client's bell */
 byte rings[CLIENTS]; /* published, and not heard yet */
 
+#ifdef GRANTS
+/* What a client wants, beside its bell: for which hold, and what belief in it is
+ * worth yet, running since the call was sent that said so, as its beat tells. */
+typedef Want {
+    byte hold;
+    byte left
+};
+Want want[CLIENTS];
+
+/* A message that says so: published, and not heard yet; hold 0: there is none. */
+typedef Message {
+    byte hold;
+    byte token;
+    byte left
+};
+Message message[CLIENTS];
+
+#define WANTS_NOTHING(c) want[c].hold = 0; want[c].left = 0
+#else
+#define WANTS_NOTHING(c) skip
+#endif
+
 inline drop_lock(n)
 {
 #ifdef NOTE_DROPPED
@@ -170,6 +192,38 @@ inline ring(n)
     od
 }
 
+#ifdef GRANTS
+/* ring.lua with grant.lua: the first that hears and wants it has it. A message that
+ * was not heard yet is out of date, for its hold is over. */
+inline pass_on(n, who)
+{
+    do
+    :: node[n].queued[node[n].elder] && hears[node[n].elder] ->
+        who = node[n].elder;
+        node[n].queued[who] = 0;
+        if
+        :: want[who].hold != 0 ->
+            node[n].last++;
+            node[n].holder = want[who].hold;
+            node[n].count = 1;
+            node[n].ttl = LEASE;
+            message[who].hold = want[who].hold;
+            message[who].token = node[n].last;
+            message[who].left = want[who].left;
+            WANTS_NOTHING(who)
+        :: else -> rings[who]++
+        fi;
+        break
+    :: node[n].queued[node[n].elder] && !hears[node[n].elder] ->
+        node[n].queued[node[n].elder] = 0
+    :: !node[n].queued[node[n].elder] && node[n].queued[1 - node[n].elder] ->
+        node[n].elder = 1 - node[n].elder
+    :: else ->
+        break
+    od
+}
+#endif
+
 /* mint.lua; `least` is 0 if the client wants none. */
 inline mint(n, least)
 {
@@ -187,6 +241,10 @@ inline queue_up(n, i, who)
         :: call[i].fresh && node[n].queued[1 - who] -> node[n].elder = 1 - who
         :: else
         fi;
+#ifdef GRANTS
+        want[who].hold = call[i].hold;
+        want[who].left = call[i].left;
+#endif
         node[n].queued[who] = 1
     :: else
     fi
@@ -206,7 +264,7 @@ inline acquire(n, i, who)
             node[n].count = 1;
             node[n].ttl = LEASE;
             if
-            :: call[i].bell -> node[n].queued[who] = 0
+            :: call[i].bell -> node[n].queued[who] = 0; WANTS_NOTHING(who)
             :: else
             fi;
             answer(i, YES, node[n].last)
@@ -214,7 +272,7 @@ inline acquire(n, i, who)
             node[n].count = call[i].arg;
             node[n].ttl = MAX(node[n].ttl, LEASE);
             if
-            :: call[i].bell -> node[n].queued[who] = 0
+            :: call[i].bell -> node[n].queued[who] = 0; WANTS_NOTHING(who)
             :: else
             fi;
             answer(i, YES, node[n].last)
@@ -227,9 +285,24 @@ inline acquire(n, i, who)
     fi
 }
 
+#ifdef GRANTS
+byte next_one;
+#define FREE_FOR_NEXT(n) pass_on(n, next_one); next_one = 0
+#else
+#define FREE_FOR_NEXT(n) ring(n)
+#endif
+
 /* hash/release.lua. A planted defect forgets the tombstone. */
 inline release(n, i)
 {
+#ifdef GRANTS
+    /* Who gives up says its bell. */
+    if
+    :: IS_UNDO(i) && want[CLIENT_OF(call[i].hold)].hold == call[i].hold ->
+        WANTS_NOTHING(CLIENT_OF(call[i].hold))
+    :: else
+    fi;
+#endif
 #ifndef NO_TOMBSTONE
     if
     :: call[i].bury -> node[n].tombs = node[n].tombs | BIT(call[i].hold)
@@ -245,7 +318,7 @@ inline release(n, i)
     :: else ->
         drop_lock(n);
         if
-        :: !call[i].quiet -> ring(n)
+        :: !call[i].quiet -> FREE_FOR_NEXT(n)
         :: else
         fi;
         answer(i, YES, 0)
@@ -284,8 +357,10 @@ inline leave(n, i, who)
     if
     :: node[n].queued[who] ->
         node[n].queued[who] = 0;
+        WANTS_NOTHING(who);
         answer(i, YES, 0)
     :: else ->
+        WANTS_NOTHING(who);
 #ifndef SWALLOW_RING
         if
         :: node[n].holder == 0 -> ring(n)

@@ -44,6 +44,10 @@
  *     there. Given up instead, it may take a ring along: then a waiter sits
  *     until its fallback poll.)
  *
+ * With GRANTS a release gives the lock to the first in the queue, and tells it by a
+ * message: on its way as long as it may be, and believed for what the call is worth
+ * that had said what is wanted.
+ *
  * What is left out: several owners of a client, and so its room; the limits of
  * time of calls (one may take forever, or be given up when it is lost); the
  * keeper's undoing stops after a minute, here never; tombstones last; max_hold_ms;
@@ -92,6 +96,10 @@
 #else
 #define MARGIN 1 /* for a client's clock that is a tick behind */
 #endif
+#define HOLDS 2 /* of each client; the first has most */
+#define CLIENT_OF(hold) (((hold) - 1) / HOLDS)
+#define OWN_CALLS 8
+#define IS_UNDO(i) ((i) < OWN_CALLS && (i) % 4 == 2)
 #define NOTE_DROPPED
 byte dropped; /* ghost: the holds that the server had, and has no more */
 #include "scripts.pml"
@@ -102,11 +110,8 @@ byte dropped; /* ghost: the holds that the server had, and has no more */
 #define RENEWING(c) (4 * (c) + 1)
 #define UNDOING(c)  (4 * (c) + 2)
 #define PASSING(c)  (4 * (c) + 3)
-#define OWN_CALLS 8
 
 #define SHORT 2 /* an extend's lease */
-#define HOLDS 2 /* of each client; the first has most */
-#define CLIENT_OF(hold) (((hold) - 1) / HOLDS)
 
 /* --- what a client knows -------------------------------------------------- */
 
@@ -128,6 +133,8 @@ typedef Client {
     bit waits;     /* is in its room */
     bit ticket;    /* has one */
     bit rung;      /* has to look */
+    bit asleep;    /* may be granted what it wants */
+    bit handed;    /* it was, by its message */
     bit looks;     /* the lock has run out: it looks by itself */
     bit dead;
     bit done
@@ -203,7 +210,33 @@ inline grant(c)
     client[c].ticket = 0;
     client[c].rung = 0;
     client[c].looks = 0;
+    client[c].asleep = 0;
+    client[c].handed = 0;
     clear(ASK(c))
+}
+
+#ifdef GRANTS
+/* What a message says is believed if its beat is young enough. */
+inline take_grant(c)
+{
+    assert(message[c].hold == HOLD);
+    call[ASK(c)].token = message[c].token;
+    call[ASK(c)].left = message[c].left;
+    grant(c);
+    message[c].hold = 0;
+    message[c].token = 0;
+    message[c].left = 0
+}
+#endif
+
+inline forget_message(c)
+{
+#ifdef GRANTS
+    message[c].hold = 0;
+    message[c].token = 0;
+    message[c].left = 0;
+#endif
+    client[c].handed = 0
 }
 
 /* What an answer is worth if an extend to `cap` may still arrive. */
@@ -259,7 +292,8 @@ inline leave_room(c)
     client[c].waits = 0;
     client[c].ticket = 0;
     client[c].rung = 0;
-    client[c].looks = 0
+    client[c].looks = 0;
+    client[c].asleep = 0
 }
 
 #include "single_owner.pml"
@@ -322,6 +356,19 @@ end:
     do
     :: d_step { rings[c] > 0 && client[c].waits ->
            rings[c]--; client[c].rung = 1 }
+#ifdef GRANTS
+    :: d_step { message[c].hold != 0 && !client[c].handed ->
+#ifdef GRANT_FROM_MESSAGE
+           message[c].left = BELIEF(LEASE);
+#endif
+           if
+           :: client[c].asleep && message[c].hold == HOLD ->
+               client[c].handed = 1
+           :: else ->
+               client[c].rung = client[c].waits;
+               forget_message(c)
+           fi }
+#endif
     :: d_step { rings[c] > 0 && !client[c].waits &&
            call[PASSING(c)].step == EMPTY ->
            rings[c]--;

@@ -31,6 +31,7 @@ next:
 
 try:
     atomic {
+        client[c].asleep = 0;
         send(ASK(c), ACQUIRE, HOLD, 1);
         call[ASK(c)].bell = client[c].waits;
         call[ASK(c)].fresh = client[c].waits && !client[c].ticket;
@@ -60,7 +61,14 @@ try:
     fi;
 
     /* Sleeps, or polls. */
+    atomic { client[c].asleep = client[c].waits };
     if
+#ifdef GRANTS
+    :: atomic { client[c].handed && message[c].left > 0 ->
+           tries = 0; take_grant(c); goto held }
+    :: atomic { client[c].handed && message[c].left == 0 ->
+           forget_message(c); goto try }
+#endif
     :: atomic { client[c].rung -> client[c].rung = 0; goto try }
 #ifdef PROGRESS
     :: atomic { client[c].looks -> client[c].looks = 0; goto try }
@@ -75,8 +83,12 @@ give_up:
     atomic {
         if
         :: IS_UNKNOWN(HOLD) -> undo = undo | BIT(HOLD)
+#if defined(GRANTS) && !defined(KEEPS_GRANT)
+        :: !IS_UNKNOWN(HOLD) && client[c].waits -> undo = undo | BIT(HOLD)
+#endif
         :: else
         fi;
+        forget_message(c);
         tries = 0;
         if
         :: client[c].waits -> leave_room(c); send(ASK(c), LEAVE, HOLD, 0)

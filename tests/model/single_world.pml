@@ -45,6 +45,13 @@ end:
 
 #define RUNS_DOWN(x) x = ((x) > 0 -> (x) - 1 : 0)
 
+#ifdef GRANTS
+#define WANTED (want[0].left > 0 || want[1].left > 0 || message[0].left > 0 || \
+    message[1].left > 0)
+#else
+#define WANTED false
+#endif
+
 /* Between the server's tick and the clients' anything may happen, so a client's
  * clock may be a tick behind: that is what the margin is for. */
 proctype Clock()
@@ -54,7 +61,7 @@ end:
     do
     :: d_step { !ahead && (node[0].ttl > 0 || client[0].deadline > 0 ||
            client[1].deadline > 0 || call[ASK(0)].left > 0 ||
-           call[ASK(1)].left > 0) ->
+           call[ASK(1)].left > 0 || WANTED) ->
            ahead = 1;
            if
            :: node[0].ttl == 1 ->
@@ -83,6 +90,12 @@ end:
            for (k : 0 .. OWN_CALLS - 1) {
                RUNS_DOWN(call[k].left)
            }
+#ifdef GRANTS
+           for (k : 0 .. 1) {
+               RUNS_DOWN(want[k].left);
+               RUNS_DOWN(message[k].left)
+           }
+#endif
            k = 0 }
     od
 }
@@ -95,6 +108,8 @@ inline crash(c)
     client[c].waits = 0;
     client[c].rung = 0;
     client[c].looks = 0;
+    client[c].asleep = 0;
+    forget_message(c);
     client[c].state = FREE;
     client[c].deadline = 0;
     client[c].count = 0;
@@ -152,7 +167,12 @@ end:
 #define ENDED(c) (client[c].done || client[c].dead)
 #define IDLE(c) (call[4 * (c)].step == EMPTY && call[4 * (c) + 1].step == EMPTY \
     && call[4 * (c) + 2].step == EMPTY && call[4 * (c) + 3].step == EMPTY && \
-    rings[c] == 0)
+    rings[c] == 0 && NO_MESSAGE(c))
+#ifdef GRANTS
+#define NO_MESSAGE(c) (message[c].hold == 0)
+#else
+#define NO_MESSAGE(c) true
+#endif
 #if LATE > 0
 #define ALL_CAME (call[OWN_CALLS].step == EMPTY && call[OWN_CALLS + LATE - 1].step == EMPTY)
 #else
