@@ -8,7 +8,7 @@
 static command *start(server *sv, const char *script)
 {
     setenv("RLOCK", RLOCK_COMMAND, 1);
-    return RLOCK(sv, "run", "-l", "1.5", "job", "sh", "-c", script, "sh",
+    return RLOCK(sv, "run", "-l", "6", "job", "sh", "-c", script, "sh",
                  command_file(sv, "go"), server_path(sv));
 }
 
