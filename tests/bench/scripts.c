@@ -45,7 +45,7 @@ static void write_lock(subject *s)
     rl_hold *h = a_hold();
     rl_request r = {.lease_ms = 30000, .level = 1, .bell = ""};
     rl_call_acquire(&s->call, false, h, &r);
-    rl_call_release(&s->call, false, h, 0, false);
+    rl_call_release(&s->call, false, h, 0, false, "");
     free(h->record);
     free(h);
     s->replies = 2;
