@@ -241,17 +241,17 @@ int main(int argc, char **argv)
     share(uri, SLOW_US, 0);
     share(uri, 0, 1);
     share(uri, SLOW_US, 1);
-    crowd granted = {.uri = uri, .processes = 8, .threads = 1, .grants = true};
-    result by_message = run(granted);
-    bench_row("script calls per critical section with `grants`, 8 processes",
-              2.1, by_message.calls, "",
-              "%.0f sections a second, %lld to %lld a client",
-              by_message.per_second, by_message.least, by_message.most);
     crowd fair = {.uri = uri, .processes = 8, .threads = 1, .fair = true};
     result in_order = run(fair);
     bench_row("script calls per critical section of a fair lock, 8 processes",
               2.5, in_order.calls, "",
               "%.0f sections a second, %lld to %lld a client",
               in_order.per_second, in_order.least, in_order.most);
+    crowd granted = {.uri = uri, .processes = 8, .threads = 1, .grants = true};
+    result by_message = run(granted);
+    bench_row("script calls per critical section with `grants`, 8 processes",
+              2.1, by_message.calls, "",
+              "%.0f sections a second, %lld to %lld a client",
+              by_message.per_second, by_message.least, by_message.most);
     return 0;
 }

@@ -2,7 +2,8 @@
  * From the beginning of an unlock to the moment when the next owner, who has
  * been waiting in another process, goes on. Two processes pass one lock back
  * and forth; before each pass, and after the same pause, one PING is timed. The
- * same over a way that is 250 us long, for a plain lock and for a fair one.
+ * same over a way that is 250 us long, for a plain lock and for a fair one; and for a
+ * plain one that is granted.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@ typedef struct shared {
 typedef struct game {
     shared *sh;
     const char *uri, *near; /* of the clients; of who looks whether one waits */
-    bool fair;
+    bool fair, grants;
     int rounds;
 } game;
 
@@ -78,7 +79,11 @@ static rlock *lock_of(rlock_client *cl, bool fair)
 static void play(const game *g, int me)
 {
     shared *sh = g->sh;
-    rlock_client *cl = bench_client(g->uri);
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    rlock_client *cl;
+    o.uri = g->uri;
+    o.grants = g->grants;
+    bench_ok(rlock_client_new(&o, &cl));
     player p = {g, sh, bench_connect(g->uri), NULL, lock_of(cl, g->fair)};
     p.near = g->near ? bench_connect(g->near) : p.raw;
     if (me == 0) {
@@ -142,5 +147,9 @@ int main(int argc, char **argv)
             "- 250 µs away, of a plain lock", 0, "");
     compare((game){.uri = far, .near = uri, .rounds = FAR, .fair = true},
             "- 250 µs away, of a fair lock", 1.4, "");
+    compare((game){.uri = uri, .rounds = ROUNDS, .grants = true},
+            "- of a plain lock, with `grants`", 2.0, where);
+    compare((game){.uri = far, .near = uri, .rounds = FAR, .grants = true},
+            "- 250 µs away, of a plain lock, with `grants`", 1.4, "");
     return 0;
 }
