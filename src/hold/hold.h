@@ -138,7 +138,8 @@ typedef struct rl_hold {
     uint8_t state;       /* rl_state */
     uint8_t loss;        /* rl_loss */
     uint8_t member;      /* fixed; Red: which node this is */
-    uint8_t layout;      /* fixed; rlock_layout */
+    uint8_t layout : 7;  /* fixed; rlock_layout */
+    bool stood : 1;      /* fixed once held; its release grants (grant.lua) */
     uint8_t sent_on : 6; /* so often in a row its renewal was, by redirects */
     bool claimed : 1;    /* lease_ms is less than a renewal's, and all it has */
     bool paired : 1;     /* a side: its owner has asked for the other, too */
@@ -151,7 +152,6 @@ typedef struct rl_hold {
     bool unknown;        /* an acquire may still arrive: leave a tombstone */
     bool split;          /* its undoing was put off, as its slot moves */
     bool keeps;          /* the renewal in flight keeps its token's key */
-    bool stood;          /* its owner's; its release grants: lua/grant.lua */
     bool renewed : 1;    /* by the keeper; this and what follows share a byte:
                             nobody reads them without the mutex */
     bool paused : 1;     /* but not now: an extend is under way */
