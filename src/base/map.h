@@ -26,6 +26,7 @@ typedef struct rl_map {
     rl_map_equal *equal;
 } rl_map;
 
+/* equal may be NULL: then none is looked for by its key. */
 bool rl_map_init(rl_map *m, rl_map_equal *equal);
 void rl_map_fini(rl_map *m);
 rl_map_node *rl_map_find(const rl_map *m, uint64_t hash, const void *key);

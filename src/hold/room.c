@@ -31,17 +31,12 @@ static bool same(const rl_map_node *n, const void *wanted)
            memcmp(room->name, k->name, k->len) == 0;
 }
 
-static bool is_that(const rl_map_node *n, const void *wanted)
-{
-    return n == wanted;
-}
-
 bool rl_rooms_init(rl_rooms *r)
 {
     rl_mutex_init(&r->mutex, RL_RANK_ROOMS);
     rl_list_init(&r->waiters);
     bool ok = rl_map_init(&r->map, same);
-    return rl_map_init(&r->listeners, is_that) && ok;
+    return rl_map_init(&r->listeners, NULL) && ok;
 }
 
 void rl_rooms_fini(rl_rooms *r, bool forked)
