@@ -447,10 +447,9 @@ void rl_hold_give_locked(rl_holds *t, rl_hold *h, rl_owner_record *to)
 }
 
 /* Whoever polls for its owner, who is gone, is woken before they are closed. */
-static void end_alarms(rl_hold *h)
+static void wake_pollers(rl_hold *h)
 {
     rl_alarms_raise(&h->alarms);
-    rl_alarms_end(&h->alarms);
     if (h->group)
         rl_group_abandon_alarms(h->group);
 }
@@ -498,7 +497,7 @@ static void leave_behind_locked(rl_holds *t, rl_hold *h, int64_t now_us)
 static void abandon_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&t->mutex)
 {
-    end_alarms(h);
+    wake_pollers(h);
     if (is_to_release(t, h))
         release_locked(t, h, now_us);
     else
