@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "collide.h"
 #include "shim.h"
 
 /* --- granted -------------------------------------------------------------- */
@@ -30,6 +31,38 @@ TEST(hold, of_another_scope_is_another)
     EXPECT(
         !rl_holds_pick(table(&p), &play_red, &p.owner, p.now_us, &valid, NULL));
     EXPECT(!valid);
+    play_close(&p);
+}
+
+static void expect_not_found(const char *name, uint64_t scope)
+{
+    play p;
+    rl_target what = {
+        .name = name, .len = (uint16_t)strlen(name), .scope = scope};
+    open_with_hold(&p, LEASE_MS);
+    collide(&table(&p)->map, rl_hash(name, strlen(name), scope));
+    rl_mutex_lock(&table(&p)->mutex);
+    EXPECT(!rl_holds_find_locked(table(&p), &what, p.owner.serial));
+    rl_mutex_unlock(&table(&p)->mutex);
+    play_close(&p);
+}
+
+TEST_CASE(hold, of_another_name_of_the_same_hash_is_another,
+          expect_not_found("jot", RLOCK_LAYOUT_HASH))
+TEST_CASE(hold, of_a_longer_name_of_the_same_hash_is_another,
+          expect_not_found("jobs", RLOCK_LAYOUT_HASH))
+TEST_CASE(hold, of_another_scope_of_the_same_hash_is_another,
+          expect_not_found("job", RL_SINGLE_SCOPES))
+
+TEST(hold, of_an_owner_of_the_same_hash_is_another)
+{
+    play p;
+    open_with_hold(&p, LEASE_MS);
+    collide(&table(&p)->records,
+            rl_hash(&p.rival.serial, sizeof p.rival.serial, 0));
+    rl_mutex_lock(&table(&p)->mutex);
+    EXPECT(!rl_holds_record_locked(table(&p), p.rival.serial));
+    rl_mutex_unlock(&table(&p)->mutex);
     play_close(&p);
 }
 

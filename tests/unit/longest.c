@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "collide.h"
 #include "shim.h"
 #include "test.h"
 
@@ -51,6 +52,20 @@ TEST(longest, a_name_that_begins_like_another_is_another)
     EXPECT_INT(ms_of(&l, "jo", NOW_US), 0);
     rl_longest_fini(&l, false);
 }
+
+static void expect_another(const char *name)
+{
+    rl_longest l;
+    EXPECT(rl_longest_init(&l));
+    note(&l, "job", 5000, NOW_US);
+    collide(&l.map, rl_hash(name, strlen(name), 0));
+    EXPECT_INT(ms_of(&l, name, NOW_US), 0);
+    rl_longest_fini(&l, false);
+}
+
+TEST_CASE(longest, a_name_of_the_same_hash_is_another, expect_another("jot"))
+TEST_CASE(longest, a_longer_name_of_the_same_hash_is_another,
+          expect_another("jobs"))
 
 TEST(longest, is_remembered_for_twice_its_length)
 {

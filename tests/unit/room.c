@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "collide.h"
 #include "shim.h"
 
 TEST(room, who_came_first_is_in_front)
@@ -358,6 +359,24 @@ TEST(room, the_next_comer_is_held_back_for_who_was_rung)
     EXPECT_INT(rl_room_held_back_until(&r, &g.waiter), NOW_US + 500);
     close_with(&r, &g, 1);
 }
+
+static void expect_other_room(const char *name)
+{
+    rl_rooms r;
+    guest g;
+    rl_target what = {.name = name, .len = (uint16_t)strlen(name)};
+    open_with(&r, &g, 1);
+    collide(&r.map, rl_hash(name, strlen(name), 0));
+    EXPECT(!rl_rooms_have(&r, &what));
+    EXPECT(!rl_rooms_wake(&r, name, strlen(name), RL_WAKE_RUNG));
+    EXPECT_INT(g.woken, 0);
+    close_with(&r, &g, 1);
+}
+
+TEST_CASE(room, another_name_of_the_same_hash_is_another,
+          expect_other_room("jot"))
+TEST_CASE(room, a_longer_name_of_the_same_hash_is_another,
+          expect_other_room("jobs"))
 
 TEST(room, entering_says_when_there_is_no_memory)
 {
