@@ -250,6 +250,30 @@ TEST(room, a_close_wakes_everybody_now_and_later)
     close_with(&r, g, 3);
 }
 
+static const rl_target gate = {
+    .name = "gate", .len = 4, .scope = RL_LATCH_SCOPE};
+static const rl_target next_gate = {
+    .name = "next", .len = 4, .scope = RL_LATCH_SCOPE};
+
+TEST(room, who_finds_a_latch_open_wakes_all_others_who_wait_for_it)
+{
+    rl_rooms r;
+    guest g[4];
+    open_with(&r, g, 0);
+    for (int i = 0; i < 4; i++)
+        enter(&r, &g[i], i == 3 ? &next_gate : &gate);
+    rl_room_failed(&r, &g[0].waiter, NOW_US);
+    rl_room_is_open(&r, &g[0].waiter, NOW_US);
+    for (int i = 1; i < 3; i++) {
+        expect_woken(&g[i], 1, RL_WAKE_LOOK);
+        EXPECT(rl_room_was_open(&r, &g[i].waiter));
+    }
+    EXPECT(g[0].woken == 0 && g[3].woken == 0);
+    EXPECT(!rl_room_was_open(&r, &g[3].waiter));
+    EXPECT_INT(rl_room_failed(&r, &g[0].waiter, NOW_US + 5), NOW_US + 5);
+    close_with(&r, g, 4);
+}
+
 static rl_listener listener_of(guest *g, const rl_target *what, unsigned index)
 {
     *g = (guest){.waker = {wake}};
