@@ -3,8 +3,12 @@
  * cluster, what another server has now, and no more.
  */
 #include "hold/due.h"
+
+#include <errno.h>
+
 #include "base/random.h"
 #include "hold.h"
+#include "shim.h"
 
 #define HOLDS 200
 
@@ -31,15 +35,20 @@ static void wake_second(rl_due_queue *l)
     ((fleet *)l->arg)->woken++;
 }
 
-static void open_fleet(fleet *f)
+static void open_fleet_of(fleet *f, int64_t lease_ms)
 {
     memset(f, 0, sizeof *f);
     have_moved = false;
     play_open(&f->p, 1);
     for (size_t i = 0; i < HOLDS; i++) {
         snprintf(f->name[i], sizeof f->name[i], "%zu", i);
-        f->h[i] = play_hold(&f->p, 0, f->name[i], RLOCK_WATCHDOG);
+        f->h[i] = play_hold(&f->p, 0, f->name[i], lease_ms);
     }
+}
+
+static void open_fleet(fleet *f)
+{
+    open_fleet_of(f, RLOCK_WATCHDOG);
 }
 
 static void add_second(fleet *f)
@@ -80,6 +89,21 @@ TEST(due, after_a_failover_all_is_due_within_a_second_and_not_at_once)
     EXPECT_BETWEEN(first_us - f.p.now_us, 0, HASTE_US / 8);
     EXPECT_BETWEEN(last_us - f.p.now_us, HASTE_US - HASTE_US / 8, HASTE_US);
     EXPECT(f.p.client[0].wakes[PLAY_KEEPER] > woken);
+    close_fleet(&f);
+}
+
+/* It is looked whether the server has it. */
+TEST(due, after_a_failover_what_is_not_renewed_is_due_as_well)
+{
+    fleet f;
+    int64_t first_us, last_us;
+    open_fleet_of(&f, LEASE_MS);
+    EXPECT_INT(table(&f.p)->first.work.count, 0); /* the control */
+    rl_holds_failed_over(table(&f.p), false, f.p.now_us);
+    EXPECT_INT(table(&f.p)->first.work.count, HOLDS);
+    look(&f, 0, 1, &first_us, &last_us);
+    EXPECT_BETWEEN(first_us - f.p.now_us, 0, HASTE_US / 8);
+    EXPECT_BETWEEN(last_us - f.p.now_us, HASTE_US - HASTE_US / 8, HASTE_US);
     close_fleet(&f);
 }
 
@@ -139,6 +163,20 @@ TEST(due, a_queue_that_is_added_has_room_for_all_holds)
     close_fleet(&f);
 }
 
+TEST(due, a_queue_that_is_not_added_for_lack_of_memory_leaves_none)
+{
+    for (int nth = 1; nth <= 5; nth++) {
+        fleet f;
+        open_fleet(&f);
+        shim_fail(shim_here(), SHIM_ALLOC, nth, nth, ENOMEM);
+        bool added = rl_holds_add_due_queue(table(&f.p), &f.second);
+        shim_clear(shim_here());
+        EXPECT(!added && table(&f.p)->queues == &table(&f.p)->first);
+        EXPECT(!f.second.work.nodes && f.second.work.reserved == 0);
+        close_fleet(&f);
+    }
+}
+
 TEST(due, what_another_server_has_now_is_due_there_soon)
 {
     fleet f;
@@ -156,6 +194,27 @@ TEST(due, what_another_server_has_now_is_due_there_soon)
     EXPECT(f.woken > 0);
     look(&f, 0, 2, &first_us, &last_us); /* nothing has changed for these */
     EXPECT(first_us == before_us && last_us == before_us);
+    close_fleet(&f);
+}
+
+/* What is being asked is moved, and its answer says what comes next. */
+TEST(due, what_is_not_renewed_is_looked_at_where_its_slot_is)
+{
+    fleet f;
+    int64_t first_us, last_us;
+    open_fleet_of(&f, LEASE_MS);
+    add_second(&f);
+    have_moved = true;
+    f.h[1]->in_flight = true;
+    rl_holds_failed_over(table(&f.p), false, f.p.now_us);
+    EXPECT(f.h[1]->queue == &f.second && !f.h[1]->work.at);
+    EXPECT_INT(f.second.work.count, HOLDS / 2 - 1);
+    EXPECT_INT(f.second.held, HOLDS / 2);
+    EXPECT_INT(table(&f.p)->first.work.count, 0);
+    look(&f, 3, 2, &first_us, &last_us);
+    EXPECT_BETWEEN(first_us - f.p.now_us, 0, HASTE_US / 4);
+    EXPECT_BETWEEN(last_us - f.p.now_us, HASTE_US - HASTE_US / 4, HASTE_US);
+    EXPECT(f.woken > 0);
     close_fleet(&f);
 }
 
