@@ -137,13 +137,15 @@ static void undo(play *p, rl_hold *h, int64_t at_us)
     rl_mutex_unlock(&table(p)->mutex);
 }
 
-TEST(hold_lost, that_is_to_be_undone_is_the_keepers)
+/* Of a latch it is a count-down. */
+static void expect_undone(const rl_target *what, size_t uncounted)
 {
     play p;
     play_open(&p, 1);
-    rl_hold *h = play_draft(&p, 0, &play_job, LEASE_MS);
+    rl_hold *h = play_draft(&p, 0, what, LEASE_MS);
     undo(&p, h, p.now_us + 5);
     EXPECT(h->state == RL_UNDOING && table(&p)->undoing == 1);
+    EXPECT_INT(table(&p)->uncounted, uncounted);
     EXPECT_INT(due_us(table(&p), h), p.now_us + 5);
     EXPECT_INT(p.client[0].wakes[PLAY_KEEPER], 1);
     rl_mutex_lock(&table(&p)->mutex);
@@ -151,9 +153,20 @@ TEST(hold_lost, that_is_to_be_undone_is_the_keepers)
     rl_hold_undone_locked(table(&p), h);
     rl_mutex_unlock(&table(&p)->mutex);
     EXPECT_INT(table(&p)->undoing, 0);
+    EXPECT_INT(table(&p)->uncounted, 0);
     EXPECT_INT(table(&p)->records.count, 0);
     play_close(&p);
 }
+
+static const rl_target gate = {.name = "gate",
+                               .len = 4,
+                               .scope = RL_LATCH_SCOPE,
+                               .layout = &rl_layouts[RLOCK_LAYOUT_HASH]};
+
+TEST_CASE(hold_lost, that_is_to_be_undone_is_the_keepers,
+          expect_undone(&play_job, 0))
+TEST_CASE(hold_lost, of_a_latch_is_a_count_down_until_it_is_undone,
+          expect_undone(&gate, 1))
 
 /* A server that was stopped may execute it a minute later. */
 TEST(hold_lost, of_unknown_outcome_is_undone_for_at_least_a_minute)
