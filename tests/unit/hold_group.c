@@ -147,7 +147,8 @@ TEST(hold_group, that_was_vacant_joins_its_group_again_when_granted)
 }
 
 /* One is back, and then another one is gone, since some time after us. */
-static bool is_owned_after(play *p, int64_t confirmed_ms, int64_t back_ms)
+static bool is_owned_after(play *p, int64_t confirmed_ms, int64_t back_ms,
+                           int64_t lease_ms)
 {
     rl_hold *h[3];
     rl_group *g = open_red(p, h, RLOCK_WATCHDOG);
@@ -161,7 +162,7 @@ static bool is_owned_after(play *p, int64_t confirmed_ms, int64_t back_ms)
     rl_mutex_unlock(&t->mutex);
     t = &play_core(p, 0)->holds;
     rl_mutex_lock(&t->mutex);
-    rl_hold_prolong_locked(t, h[0], began_us + confirmed_ms * MS, PLAY_LEASE_MS,
+    rl_hold_prolong_locked(t, h[0], began_us + confirmed_ms * MS, lease_ms,
                            p->now_us);
     rl_mutex_unlock(&t->mutex);
     lose(p, 0, h[0], RL_LOSS_GONE);
@@ -174,8 +175,15 @@ static bool is_owned_after(play *p, int64_t confirmed_ms, int64_t back_ms)
 TEST(hold_group, one_that_is_back_counts_from_when_it_was_granted)
 {
     play p;
-    EXPECT(!is_owned_after(&p, 99, 100));
-    EXPECT(is_owned_after(&p, 100, 100));
+    EXPECT(!is_owned_after(&p, 99, 100, PLAY_LEASE_MS));
+    EXPECT(is_owned_after(&p, 100, 100, PLAY_LEASE_MS));
+}
+
+TEST(hold_group, one_that_was_confirmed_for_less_than_it_has_was_there)
+{
+    play p;
+    EXPECT(!is_owned_after(&p, 99, 100, 1000));
+    EXPECT(is_owned_after(&p, 100, 100, 1000));
 }
 
 /* --- whose notifier is late ----------------------------------------------- */
@@ -204,6 +212,26 @@ TEST(hold_group, that_ran_out_unnoticed_does_not_count_when_another_is_lost)
     EXPECT(!rl_group_is_owned(g));
     EXPECT_INT(take_reports(&p, 1), LOST);
     EXPECT_INT(h[1]->state, RL_LOST); /* there is nothing to come back to */
+    rl_group_unref(g);
+    play_close(&p);
+}
+
+/* One is vacant; then the leases of the others run out. */
+TEST(hold_group, that_ran_out_unnoticed_is_lost_when_a_node_wants_to_join)
+{
+    play p;
+    rl_hold *h[3];
+    rl_group *g = open_red(&p, h, RLOCK_WATCHDOG);
+    rl_holds *t = &play_core(&p, 1)->holds;
+    lose(&p, 1, h[1], RL_LOSS_GONE);
+    rl_mutex_lock(&t->mutex);
+    EXPECT(rl_hold_may_join_locked(t, h[1], h[0]->expiry.due_us - 1));
+    p.now_us = h[0]->expiry.due_us;
+    EXPECT(!rl_hold_may_join_locked(t, h[1], p.now_us));
+    rl_mutex_unlock(&t->mutex);
+    EXPECT(h[1]->loss == RL_LOSS_EXPIRED && h[1]->ended_us == p.now_us);
+    EXPECT_INT(take_reports(&p, 1), LOST);
+    EXPECT_INT(play_losses(&play_core(&p, 0)->stats), 1);
     rl_group_unref(g);
     play_close(&p);
 }
@@ -276,6 +304,96 @@ TEST(hold_group, the_holds_of_a_group_are_abandoned_as_one)
     EXPECT_INT(told, 1);
     rl_group_unref(g);
     play_close(&p);
+}
+
+/* --- whose owner has ended ------------------------------------------------- */
+
+/* Of a lock of which nobody has been told it is released at once, else left. */
+static void abandon(play *p, rl_hold *h, bool releases)
+{
+    h->refs++;
+    rl_holds_abandon(table(p), p->owner.serial, p->now_us);
+    EXPECT_INT(h->state, releases ? RL_UNDOING : RL_OVER);
+    EXPECT_INT(due_us(table(p), h), releases ? p->now_us : 0);
+    EXPECT_INT(take_reports(p, 0), releases ? 0 : ABANDONED);
+    rl_holds_put(table(p), h);
+}
+
+static void abandon_multi(rl_group_state state, bool releases)
+{
+    play p;
+    play_open(&p, 1);
+    rl_group *g = rl_group_new(&p.home, 0);
+    EXPECT(g && rl_group_move(g, RL_GROUP_FORMING, state));
+    abandon(&p, play_member(&p, 0, &play_job, g, LEASE_MS), releases);
+    rl_group_unref(g);
+    play_close(&p);
+}
+
+/* A Red lock, and the Multi lock for which it was taken, if it was. */
+static void abandon_red(bool taken, rl_group_state whole, bool releases)
+{
+    play p;
+    rl_hold *h[3];
+    rl_group *g = open_red(&p, h, RLOCK_WATCHDOG);
+    g->whole = taken ? rl_group_new(&p.home, 0) : NULL;
+    EXPECT(!taken || rl_group_move(g->whole, RL_GROUP_FORMING, whole));
+    abandon(&p, h[0], releases);
+    rl_group_unref(g);
+    play_close(&p);
+}
+
+#define ABANDONED_WHILE_IT(is, state, releases)                                \
+    TEST_CASE(hold_group, of_an_owner_that_ended_while_its_multi_##is,         \
+              abandon_multi(state, releases))                                  \
+    TEST_CASE(hold_group, of_a_quorum_whose_owner_ended_while_its_multi_##is,  \
+              abandon_red(true, state, releases))
+
+ABANDONED_WHILE_IT(forms, RL_GROUP_FORMING, true)
+ABANDONED_WHILE_IT(has_lost_a_member, RL_GROUP_SPOILT, true)
+ABANDONED_WHILE_IT(is_owned, RL_GROUP_OWNED, false)
+TEST_CASE(hold_group, of_a_quorum_by_itself_whose_owner_ended_is_left,
+          abandon_red(false, RL_GROUP_FORMING, false))
+
+/* --- its release ----------------------------------------------------------- */
+
+TEST(hold_group, a_node_has_one_part_for_its_release)
+{
+    play p;
+    rl_hold *h[3];
+    rl_group *g = open_red(&p, h, LEASE_MS);
+    rl_part *x = rl_part_new(), *y = rl_part_new();
+    EXPECT(x && y);
+    EXPECT(rl_hold_keep_spare(h[0], x) && !rl_hold_keep_spare(h[0], y));
+    EXPECT(rl_hold_keep_spare(h[1], y)); /* it goes with its hold */
+    EXPECT(rl_hold_take_spare(h[0]) == x && !rl_hold_take_spare(h[0]));
+    EXPECT(rl_hold_keep_spare(h[0], x));
+    rl_group_unref(g);
+    play_close(&p);
+}
+
+static void expect_no_spare(play *p, rl_hold *h)
+{
+    rl_part *x = rl_part_new();
+    EXPECT(x && !rl_hold_keep_spare(h, x) && !rl_hold_take_spare(h));
+    rl_part_let_go(x);
+    play_close(p);
+}
+
+TEST(hold_group, of_a_lock_by_itself_needs_no_part_for_its_release)
+{
+    play p;
+    expect_no_spare(&p, open_with_hold(&p, LEASE_MS));
+}
+
+TEST(hold_group, of_a_multi_lock_needs_no_part_for_its_release)
+{
+    play p;
+    play_open(&p, 1);
+    rl_group *g = rl_group_new(&p.home, 0);
+    rl_hold *h = play_member(&p, 0, &play_job, g, LEASE_MS);
+    rl_group_unref(g);
+    expect_no_spare(&p, h);
 }
 
 /* --- its client is closed ------------------------------------------------- */
