@@ -371,3 +371,20 @@ TEST(hold, an_explicit_lease_may_be_longer_than_max_hold_ms)
     EXPECT_INT(h->limit_us, h->expiry.due_us);
     play_close(&p);
 }
+
+/* It was explicit, and the one before had it; who is passed it, does not. */
+TEST(hold, that_begins_anew_does_not_outlast_max_hold_ms_from_then)
+{
+    play p;
+    play_open(&p, 1);
+    table(&p)->max_hold_ms = 5000;
+    rl_hold *h = play_hold(&p, 0, "job", LEASE_MS);
+    rl_mutex_lock(&table(&p)->mutex);
+    rl_hold_start_renewal_locked(table(&p), h, p.now_us, p.now_us);
+    play_pass(&p, 1000 * MS);
+    rl_hold_begin_anew_locked(table(&p), h, p.now_us);
+    rl_mutex_unlock(&table(&p)->mutex);
+    EXPECT_INT(h->limit_us, p.now_us + 5000 * MS);
+    EXPECT_INT(h->expiry.due_us, p.now_us + 5000 * MS);
+    play_close(&p);
+}
