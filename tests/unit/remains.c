@@ -4,6 +4,9 @@
 
 #include <errno.h>
 
+#include "hold/hold.h"
+#include "hold/longest.h"
+#include "hold/room.h"
 #include "rlock_config.h"
 #include "shim.h"
 #include "test.h"
@@ -104,3 +107,23 @@ CLIENT(a_socket, "unix:///nowhere")
 #ifdef RL_HAS_OPENSSL
 CLIENT(a_server_with_tls, "rediss://127.0.0.1:1")
 #endif
+
+/* --- in a child ------------------------------------------------------------ */
+
+/* Threads that are not there still seem to wait for them: they are left. */
+TEST(remains, the_mutexes_of_what_a_child_drops)
+{
+    rl_holds holds = {.closed = false};
+    rl_rooms rooms = {.closed = false};
+    rl_longest longest;
+    EXPECT(rl_holds_init(&holds, NULL, &rooms, "host:1", 30000, 0, true));
+    EXPECT(rl_rooms_init(&rooms) && rl_longest_init(&longest));
+    remains made = remains_now();
+    rl_holds_fini(&holds, true);
+    rl_rooms_fini(&rooms, true);
+    rl_longest_fini(&longest, true);
+    EXPECT_INT(remains_now().objects, made.objects);
+    rl_mutex_fini(&holds.mutex);
+    rl_mutex_fini(&rooms.mutex);
+    rl_mutex_fini(&longest.mutex);
+}
