@@ -24,6 +24,8 @@ TEST(stats, each_figure_is_told_by_its_name)
     rl_stats_copy(&told, &counted);
 #define EXPECT_TOLD(name, n) EXPECT_INT(told.name, n);
     EACH(EXPECT_TOLD)
+    /* nor is one of them told as something else */
+    EXPECT(told.acquires == 0 && told.acquires_failed == 0 && told.lost == 0);
 }
 
 /* Who adds a figure has to add it here, too. */
