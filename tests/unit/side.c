@@ -70,10 +70,27 @@ TEST(side, who_wants_the_other_side_says_which_hold_he_has)
     rl_hold *write = play_draft(&p, 0, &writing, LEASE_MS);
     EXPECT(rl_hold_joins(table(&p), write, &id));
     EXPECT(memcmp(&id, &read->id, sizeof id) == 0);
+    EXPECT(rl_hold_is_paired(table(&p), read));
+    EXPECT(rl_hold_is_paired(table(&p), write));
     rl_mutex_lock(&table(&p)->mutex);
     rl_hold_lose_locked(table(&p), read, RL_LOSS_GONE, p.now_us);
     rl_mutex_unlock(&table(&p)->mutex);
     EXPECT(!rl_hold_joins(table(&p), write, &id));
+    rl_give_up(play_core(&p, 0), write, p.now_us);
+    play_close(&p);
+}
+
+TEST(side, who_has_no_other_side_is_not_paired)
+{
+    play p;
+    rl_uuid id;
+    play_open(&p, 1);
+    rl_hold *others = take(&p, 1, &reading), *plain = take(&p, 2, &b);
+    rl_hold *write = play_draft(&p, 0, &writing, LEASE_MS);
+    EXPECT(!rl_hold_joins(table(&p), write, &id));
+    EXPECT(!rl_hold_is_paired(table(&p), write));
+    EXPECT(!rl_hold_is_paired(table(&p), others));
+    EXPECT(!rl_hold_is_paired(table(&p), plain));
     rl_give_up(play_core(&p, 0), write, p.now_us);
     play_close(&p);
 }
