@@ -52,6 +52,7 @@ static inline void expect_woken(const guest *g, int times, rl_wake why)
 {
     EXPECT_INT(g->woken, times);
     EXPECT_INT(g->why, why);
+    EXPECT(!g->waiter.waker || g->node == 0); /* it is of no node */
 }
 
 /* Rooms with guests of one lock. */
