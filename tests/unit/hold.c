@@ -282,6 +282,31 @@ TEST(hold, the_shortest_of_late_extends_caps_until_the_last_has_ended)
     play_close(&p);
 }
 
+/* Two are late; what comes of the first, and of the second a second later. */
+static void expect_caps(int64_t first_us, int64_t by_then, int64_t later)
+{
+    play p;
+    rl_hold *h = open_with_hold(&p, LEASE_MS);
+    int64_t then_us = p.now_us + 1000 * MS;
+    rl_mutex_lock(&table(&p)->mutex);
+    rl_hold_owe_extend_locked(table(&p), h, p.now_us, 1000);
+    rl_hold_owe_extend_locked(table(&p), h, p.now_us, 5000);
+    rl_hold_settle_extend_locked(table(&p), h, 1000, first_us);
+    rl_hold_settle_extend_locked(table(&p), h, 5000, then_us);
+    rl_mutex_unlock(&table(&p)->mutex);
+    EXPECT_INT(rl_hold_cap_ms(h, then_us), by_then);
+    EXPECT_INT(rl_hold_cap_ms(h, then_us + 1), later);
+    EXPECT(rl_hold_was_capped(h));
+    play_close(&p);
+}
+
+TEST_CASE(hold, late_extends_cap_what_was_sent_before_they_were_answered,
+          expect_caps(PLAY_BEGAN_US, 1000, RL_NEVER))
+TEST_CASE(hold, one_that_certainly_does_not_arrive_caps_nothing,
+          expect_caps(0, 5000, RL_NEVER))
+TEST_CASE(hold, one_that_may_arrive_at_any_time_caps_for_ever,
+          expect_caps(RL_NEVER, 1000, 1000))
+
 TEST(hold, every_lease_that_was_asked_for_has_to_run_out)
 {
     play p;
