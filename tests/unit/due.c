@@ -149,6 +149,48 @@ TEST(due, who_wants_reports_is_told_of_a_failover_that_is_an_event)
     close_fleet(&f);
 }
 
+/* Its call was sent at sent_us, and is answered only now. */
+static void confirm(fleet *f, rl_hold *h, int64_t sent_us)
+{
+    rl_holds *t = table(&f->p);
+    rl_mutex_lock(&t->mutex);
+    h->in_flight = false;
+    rl_hold_prolong_locked(t, h, sent_us, PLAY_LEASE_MS, f->p.now_us);
+    rl_hold_ask_next_locked(t, h, sent_us);
+    rl_mutex_unlock(&t->mutex);
+}
+
+/* What was sent before may have reached the server that is gone. */
+static void expect_asked_again(bool cluster)
+{
+    fleet f;
+    open_fleet(&f);
+    rl_holds *t = table(&f.p);
+    if (cluster)
+        add_second(&f);
+    have_moved = cluster;
+    for (size_t i = 1; i <= 3; i += 2) {
+        rl_mutex_lock(&t->mutex);
+        rl_hold_unschedule_locked(t, f.h[i]);
+        f.h[i]->in_flight = true;
+        rl_mutex_unlock(&t->mutex);
+    }
+    int64_t sent_us = f.p.now_us, since_us = sent_us + 10 * MS;
+    play_pass(&f.p, 10 * MS);
+    rl_holds_failed_over(t, false, f.p.now_us);
+    play_pass(&f.p, 10 * MS);
+    confirm(&f, f.h[1], sent_us);
+    confirm(&f, f.h[3], since_us);
+    EXPECT_INT(f.h[1]->work.due_us, since_us);
+    EXPECT_INT(f.h[3]->work.due_us, since_us + PLAY_LEASE_MS * MS / 3);
+    close_fleet(&f);
+}
+
+TEST_CASE(due, what_a_call_from_before_the_failover_confirms_is_asked_again,
+          expect_asked_again(false))
+TEST_CASE(due, and_so_it_is_where_its_slot_has_moved_to,
+          expect_asked_again(true))
+
 /* --- a cluster ------------------------------------------------------------ */
 
 TEST(due, a_queue_that_is_added_has_room_for_all_holds)
