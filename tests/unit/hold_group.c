@@ -1,4 +1,6 @@
 /* Holds that are one lock together, and clients that are closed. */
+#include "hold/side.h"
+
 #include "hold.h"
 
 /* --- in a group ----------------------------------------------------------- */
@@ -49,8 +51,12 @@ TEST(hold_group, a_node_that_was_granted_anew_is_as_old_as_the_whole)
     t->max_hold_ms = 40000;
     int64_t end_us = p.now_us + 40000 * MS;
     lose(&p, 1, h[1], RL_LOSS_GONE);
-    p.now_us += 20000 * MS;
+    p.now_us += 10000 * MS;
+    play_hold(&p, 1, "other", LEASE_MS);
+    EXPECT_INT(rl_holds_oldest(t), p.now_us); /* the control */
+    p.now_us += 10000 * MS;
     grant_again(&p, 1, h[1]);
+    EXPECT_INT(rl_holds_oldest(t), g->began_us);
     EXPECT_INT(h[1]->limit_us, end_us);
     rl_mutex_lock(&t->mutex);
     rl_hold_prolong_locked(t, h[1], end_us - MS, PLAY_LEASE_MS, end_us - MS);
@@ -184,6 +190,46 @@ TEST(hold_group, one_that_was_confirmed_for_less_than_it_has_was_there)
     play p;
     EXPECT(!is_owned_after(&p, 99, 100, 1000));
     EXPECT(is_owned_after(&p, 100, 100, 1000));
+}
+
+static void count_holder(rl_owner_record *x, void *n)
+{
+    (void)x;
+    (*(int *)n)++;
+}
+
+static int holders(play *p, const rl_target *what, int64_t now_us)
+{
+    int n = 0;
+    rl_mutex_lock(&table(p)->mutex);
+    rl_holds_each_holder_locked(table(p), what, now_us, count_holder, &n);
+    rl_mutex_unlock(&table(p)->mutex);
+    return n;
+}
+
+TEST(hold_group, of_a_quorum_is_its_owners_also_where_one_node_lost_it)
+{
+    play p;
+    rl_hold *h[3];
+    rl_group *g = open_red(&p, h, LEASE_MS);
+    int64_t end_us = h[1]->expiry.due_us;
+    lose(&p, 0, h[0], RL_LOSS_GONE);
+    EXPECT_INT(holders(&p, &play_red, end_us - 1), 1);
+    EXPECT_INT(holders(&p, &play_red, end_us), 0);
+    rl_group_unref(g);
+    play_close(&p);
+}
+
+TEST(hold_group, of_a_lock_by_itself_is_its_owners_until_its_deadline)
+{
+    play p;
+    rl_hold *h = open_with_hold(&p, LEASE_MS);
+    int64_t end_us = h->expiry.due_us;
+    EXPECT_INT(holders(&p, &play_job, end_us - 1), 1);
+    EXPECT_INT(holders(&p, &play_job, end_us), 0);
+    lose(&p, 0, h, RL_LOSS_GONE);
+    EXPECT_INT(holders(&p, &play_job, end_us - 1), 0);
+    play_close(&p);
 }
 
 /* --- whose notifier is late ----------------------------------------------- */
