@@ -250,6 +250,27 @@ TEST(room, a_close_wakes_everybody_now_and_later)
     close_with(&r, g, 3);
 }
 
+/* It was handed something in vain, and sleeps again. */
+TEST(room, who_sleeps_again_has_nothing_of_what_it_was_handed)
+{
+    rl_rooms r;
+    guest g;
+    struct rl_hold *draft = (void *)&r, *passed = (void *)&g;
+    open_with(&r, &g, 1);
+    g.waiter.rest = RL_HANDED;
+    g.waiter.passed = passed;
+    g.waiter.claim_ms = 3;
+    EXPECT_INT(rl_room_rise(&r, &g.waiter, RL_WAKE_LOOK), RL_HANDED);
+    rl_room_rest(&r, &g.waiter, draft, true, NOW_US);
+    EXPECT(g.waiter.rest == RL_ASLEEP && g.waiter.draft == draft);
+    EXPECT(!g.waiter.passed && g.waiter.claim_ms == 0);
+    EXPECT(g.waiter.renewed && g.waiter.until_us == NOW_US);
+    rl_room_rest(&r, &g.waiter, NULL, false, NOW_US + 1);
+    EXPECT(!g.waiter.draft && !g.waiter.renewed);
+    EXPECT_INT(g.waiter.until_us, NOW_US + 1);
+    close_with(&r, &g, 1);
+}
+
 static const rl_target gate = {
     .name = "gate", .len = 4, .scope = RL_LATCH_SCOPE};
 static const rl_target next_gate = {

@@ -39,6 +39,21 @@ TEST(step, a_reference_more_keeps_the_hold)
     play_close(&p);
 }
 
+TEST(step, a_hold_may_be_deep_until_it_has_come_up)
+{
+    play p;
+    rl_hold *h = open_with_hold(&p, LEASE_MS);
+    EXPECT(!h->deep && !h->astray);
+    rl_hold_go_deep(table(&p), h, false);
+    EXPECT(h->deep && !h->astray);
+    rl_hold_go_deep(table(&p), h, true);
+    EXPECT(h->deep && h->astray);
+    rl_hold_go_deep(table(&p), h, false);
+    rl_hold_come_up(table(&p), h);
+    EXPECT(!h->deep && h->astray); /* what is under way stays so */
+    play_close(&p);
+}
+
 /* --- what becomes of it --------------------------------------------------- */
 
 TEST(step, a_hold_that_lapses_ends_with_its_lease)
