@@ -1,0 +1,182 @@
+/*
+ * With the option grants: how waits, holds and clients end beside it, and what is
+ * told of that.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster_scene.h"
+#include "other_client.h"
+
+#define QUEUE "rlock_queue:{" SCENE_LOCK "}"
+#define WHO   "rlock_undone:{" SCENE_LOCK "}:who"
+#define TOKEN "rlock_token:{" SCENE_LOCK "}"
+
+typedef struct pair {
+    scene s;
+    other_client o;
+} pair;
+
+static pair pair_with(rlock_options *other)
+{
+    pair p = {.s = scene_server(NULL)};
+    p.s.opts.grants = true;
+    scene_client(&p.s, 0, 0);
+    other->grants = true;
+    p.o = other_client_join(&p.s, other);
+    return p;
+}
+
+static pair pair_start(void)
+{
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    return pair_with(&opts);
+}
+
+static void pair_stop(pair *p)
+{
+    other_client_leave(&p->o);
+    await_all_undone(p->s.sv);
+    scene_stop(&p->s);
+}
+
+static waiter *queue_up(pair *p, rlock *lk, int64_t lease_ms)
+{
+    waiter *w = waiter_start(lk, 30000, lease_ms);
+    EVENTUALLY(SOON, queued(p->s.sv, SCENE_LOCK) == 1);
+    return w;
+}
+
+/* The scene's client has it, and has waited for it: its release grants. */
+static waiter *have_waited(pair *p)
+{
+    int64_t at_ms;
+    EXPECT_STATUS(rlock_lock(p->o.lk), RLOCK_OK);
+    waiter *w = queue_up(p, p->s.lk, RLOCK_WATCHDOG);
+    EXPECT_STATUS(rlock_unlock(p->o.lk), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
+    return w;
+}
+
+/* Who has waited once hears its bell from then on. */
+static void hear_bells(pair *p)
+{
+    int64_t at_ms;
+    EXPECT_STATUS(rlock_lock(p->s.lk), RLOCK_OK);
+    waiter *w = queue_up(p, p->o.lk, RLOCK_WATCHDOG);
+    EXPECT_STATUS(rlock_unlock(p->s.lk), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+}
+
+/* Nobody can tell it from a program of Redisson's. */
+TEST(grants_ends, who_listens_to_redissons_channel_while_it_waits_is_rung)
+{
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    opts.redisson_channel = true;
+    pair p = pair_with(&opts);
+    hear_bells(&p);
+    waiter *first = have_waited(&p);
+    waiter *second = queue_up(&p, p.o.lk, RLOCK_WATCHDOG);
+    long long before = script_calls(p.s.sv);
+    EXPECT_STATUS(waiter_end(first), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(second, &(int64_t){0}), RLOCK_OK);
+    EXPECT_INT(script_calls(p.s.sv) - before, 2);
+    EXPECT_STATUS(waiter_end(second), RLOCK_OK);
+    pair_stop(&p);
+}
+
+/* --- ends that race with a grant ------------------------------------------- */
+
+static void expect_free_soon(pair *p)
+{
+    int64_t began_ms = test_now_ms();
+    EXPECT_STATUS(rlock_acquire(p->s.lk, 2000, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT_BETWEEN(test_since_ms(began_ms), 0, 1000);
+    EXPECT_STATUS(rlock_unlock(p->s.lk), RLOCK_OK);
+}
+
+static intptr_t cancel_it(void *lk)
+{
+    rlock_cancel(lk);
+    return 0;
+}
+
+TEST(grants_ends, cancels_that_come_while_it_is_granted_keep_it_from_nobody)
+{
+    pair p = pair_start();
+    int had = 0;
+    for (int i = 0; i < 150; i++) {
+        waiter *first = have_waited(&p);
+        waiter *second = queue_up(&p, p.o.lk, RLOCK_WATCHDOG);
+        test_thread *t = test_spawn(cancel_it, p.o.lk);
+        EXPECT_STATUS(waiter_end(first), RLOCK_OK);
+        test_join(t);
+        had += waiter_end(second) == RLOCK_OK;
+        expect_free_soon(&p);
+    }
+    fprintf(stderr,
+            "had %d"
+            "\n",
+            had);
+    pair_stop(&p);
+}
+
+static intptr_t free_it(void *cl)
+{
+    rlock_client_free(cl);
+    return 0;
+}
+
+TEST(grants_ends, closes_that_come_while_it_is_granted_keep_it_from_nobody)
+{
+    pair p = pair_start();
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    opts.grants = true;
+    int had = 0;
+    for (int i = 0; i < 60; i++) {
+        waiter *first = have_waited(&p);
+        other_client x = other_client_join(&p.s, &opts);
+        waiter *second = queue_up(&p, x.lk, RLOCK_WATCHDOG);
+        test_thread *t = test_spawn(free_it, x.cl);
+        EXPECT_STATUS(waiter_end(first), RLOCK_OK);
+        test_join(t);
+        rlock_status s = waiter_end(second);
+        had += s == RLOCK_OK;
+        if (s != RLOCK_OK)
+            expect_free_soon(&p);
+        else
+            server_cmd(p.s.sv, "DEL " SCENE_LOCK);
+        rlock_free(x.lk);
+    }
+    fprintf(stderr,
+            "had %d"
+            "\n",
+            had);
+    pair_stop(&p);
+}
+
+/* Another one of its client waits behind, by another handle. */
+TEST(grants_ends, who_waits_behind_a_canceled_one_is_next)
+{
+    pair p = pair_start();
+    hear_bells(&p);
+    for (int i = 0; i < 100; i++) {
+        waiter *first = have_waited(&p);
+        rlock *other = test_lock(p.o.cl, SCENE_LOCK);
+        waiter *second = queue_up(&p, p.o.lk, RLOCK_WATCHDOG);
+        waiter *third = waiter_start(other, 30000, RLOCK_WATCHDOG);
+        EVENTUALLY(SOON, stats_of(p.o.cl).waiting_now == 2);
+        test_thread *t = test_spawn(cancel_it, p.o.lk);
+        int64_t began_ms = test_now_ms(), at_ms;
+        EXPECT_STATUS(waiter_end(first), RLOCK_OK);
+        test_join(t);
+        waiter_end(second);
+        EXPECT_STATUS(waiter_status(third, &at_ms), RLOCK_OK);
+        EXPECT_BETWEEN(at_ms - began_ms, 0, 1000);
+        EXPECT_STATUS(waiter_end(third), RLOCK_OK);
+        rlock_free(other);
+    }
+    pair_stop(&p);
+}
