@@ -12,10 +12,14 @@
 --
 -- Reply type: string or array
 -- Reply token  the next has it, with this token: its count is 1, and its TTL is
---              the lease. Asked again: its TTL is at least the lease
+--              the lease
 --       {3, token}
 --              the same, and as many tokens behind it as were to be kept will
 --              not be given to anybody
+--       {5, token}
+--              the next has it, and this holder has not: this was asked again, or
+--              another client has given it to the next. Its TTL is at least the
+--              lease
 --       {1}    it is free: the next has given up, or somebody has waited for
 --              longer than the patience, or something was refused
 --       {2}    the same, and a waiting client was rung
@@ -40,7 +44,7 @@ local function told_already()
     if rcall('PTTL', KEYS[1]) < tonumber(lease) then
         rcall('PEXPIRE', KEYS[1], lease)
     end
-    return known
+    return {5, known}
 end
 
 if rcall('HDEL', KEYS[1], ARGV[1]) == 0 then

@@ -118,7 +118,7 @@ static void resolve(rl_rooms *r, rl_waiter *w, const rl_grant *g,
     bool handed = g->token > 0;
     if (code >= 0)
         room->outage_us = 0;
-    if (code > 0) {
+    if (code > 0 || handed) {
         room->queued = false;
         room->ticket = 0;
     }
@@ -195,6 +195,8 @@ static long long read_code(const rl_reply *r, unsigned kept, rl_grant *g)
     long long code = r->item[0].integer;
     if (code == 3 && r->count == 2)
         return read_token(&r->item[1], kept, g);
+    if (code == 5 && r->count == 2)
+        return read_token(&r->item[1], 0, g) < 0 ? -1 : 0;
     if (code == 4)
         return RL_GRANTED;
     return code >= 0 && code <= RL_RUNG ? code : -1;

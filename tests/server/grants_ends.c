@@ -70,6 +70,40 @@ static void hear_bells(pair *p)
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
 }
 
+/* The holder id of the only one who has said what it wants. */
+static void read_want(server *sv, char *holder, size_t size)
+{
+    redisReply *r = server_cmd(sv, "HVALS " WHO);
+    EXPECT(r->type == REDIS_REPLY_ARRAY && r->elements == 1);
+    const char *at = strchr(r->element[0]->str, ' ');
+    EXPECT(at != NULL);
+    snprintf(holder, size, "%s", at + 1);
+    holder[strcspn(holder, " ")] = '\0';
+}
+
+/* Its message is still on the way: another one had the lock in between. */
+TEST(grants_ends, an_unlock_tells_of_its_loss_if_the_next_one_was_granted_it)
+{
+    char next[600];
+    pair p = pair_start();
+    hear_bells(&p);
+    EXPECT_STATUS(rlock_lock(p.s.lk), RLOCK_OK);
+    waiter *w = queue_up(&p, p.s.lk, RLOCK_WATCHDOG);
+    EVENTUALLY(SOON, stats_of(p.s.cl).waiting_now == 1);
+    EVENTUALLY(SOON, key_exists(p.s.sv, WHO));
+    read_want(p.s.sv, next, sizeof next);
+    server_cmd(p.s.sv, "DEL " SCENE_LOCK " " QUEUE " " WHO);
+    server_cmd(p.s.sv, "INCR " TOKEN);
+    server_cmd(p.s.sv, "HSET " SCENE_LOCK " %s 1", next);
+    server_cmd(p.s.sv, "PEXPIRE " SCENE_LOCK " 3000");
+    EXPECT_STATUS(rlock_unlock(p.s.lk), RLOCK_LOST);
+    EXPECT_STATUS(waiter_status(w, &(int64_t){0}), RLOCK_OK);
+    EXPECT_INT(levels(p.s.sv, SCENE_LOCK), 1);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    EXPECT_INT(levels(p.s.sv, SCENE_LOCK), 0);
+    pair_stop(&p);
+}
+
 /* Nobody can tell it from a program of Redisson's. */
 TEST(grants_ends, who_listens_to_redissons_channel_while_it_waits_is_rung)
 {

@@ -281,14 +281,22 @@ TEST(handover, the_script_puts_the_next_in_the_place_of_the_holder)
     server_stop(sv);
 }
 
-TEST(handover, the_script_asked_again_answers_the_same_and_never_shortens)
+static void expect_told(const redisReply *r, const char *token)
+{
+    EXPECT_INT(r->type, REDIS_REPLY_ARRAY);
+    EXPECT_INT(r->elements, 2);
+    EXPECT_INT(r->element[0]->integer, 5);
+    EXPECT_STR(r->element[1]->str, token);
+}
+
+TEST(handover, the_script_asked_again_tells_the_token_and_never_shortens)
 {
     server *sv = held_server();
     expect_token(hand_over(sv, "60000"), "999999999999999999");
     server_cmd(sv, "HSET " SCENE_LOCK " " NEXT " 3");
-    expect_token(hand_over(sv, "1000"), "999999999999999999");
+    expect_told(hand_over(sv, "1000"), "999999999999999999");
     EXPECT_BETWEEN(key_ttl(sv, SCENE_LOCK), 50000, 60000);
-    expect_token(hand_over(sv, "90000"), "999999999999999999");
+    expect_told(hand_over(sv, "90000"), "999999999999999999");
     EXPECT_BETWEEN(key_ttl(sv, SCENE_LOCK), 80000, 90000);
     EXPECT_STR(server_str(sv, "HGET " SCENE_LOCK " " NEXT), "3");
     EXPECT_INT(server_int(sv, "DEL " SCENE_LOCK), 1);

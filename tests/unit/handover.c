@@ -404,6 +404,34 @@ TEST(handover, what_is_asked_again_may_find_it_gone)
     close_pair(&t, RLOCK_OK);
 }
 
+#define HAS_IT(token) "*2\r\n:5\r\n$3\r\n" #token "\r\n"
+
+/* Or to have been handed over. */
+TEST(handover, what_is_asked_again_may_find_that_the_next_has_it)
+{
+    pair t;
+    open_pair(&t);
+    EXPECT(unlock(&t));
+    EXPECT_INT(play_cut(&t.p, 0), RL_ASK);
+    EXPECT_INT(answer(&t, HAS_IT(123)), RL_DONE);
+    EXPECT(t.x.ok && t.a.token == 123);
+    EXPECT_INT(play_losses(&core(&t)->stats), 0);
+    close_pair(&t, RLOCK_OK);
+}
+
+/* A message is on the way to the next: another client has given it the lock. */
+TEST(handover, who_had_lost_it_is_told_though_the_next_has_it)
+{
+    pair t;
+    open_pair(&t);
+    EXPECT(unlock(&t));
+    EXPECT_INT(answer(&t, HAS_IT(123)), RL_DONE);
+    EXPECT(!t.x.ok && t.a.token == 123);
+    EXPECT_INT(t.x.fault.status, RLOCK_LOST);
+    EXPECT_INT(play_losses(&core(&t)->stats), 1);
+    close_pair(&t, RLOCK_OK);
+}
+
 /* Too late to be believed in; so it asks, by the same holder id. */
 TEST(handover, a_grant_that_comes_after_its_lease_is_none)
 {
