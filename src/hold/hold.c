@@ -242,13 +242,16 @@ void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
         limit_renewal(t, h);
     set_deadline_locked(t, h, rl_hold_lease_end(h, sent_us, h->lease_ms));
     /* A lease that is shorter than a renewal's (lua/line.lua) is renewed after a
-       third of it, too. */
+       third of it, too; or now, which is not late. */
     int64_t early_ms =
         h->lease_ms < t->renewal_ms ? t->renewal_ms - h->lease_ms : 0;
+    int64_t from_us = sent_us - early_ms * 1000 / 3;
     h->claimed = renewed && early_ms > 0;
+    if (h->claimed)
+        from_us =
+            rl_max(from_us, now_us - rl_hold_renewal_period_us(t, h, from_us));
     if (renewed)
-        rl_hold_start_renewal_locked(t, h, sent_us - early_ms * 1000 / 3,
-                                     now_us);
+        rl_hold_start_renewal_locked(t, h, from_us, now_us);
     else
         rl_hold_ask_next_locked(t, h, sent_us);
     RL_PROBE(grant, &h->name[0], h->name_len, token);

@@ -104,6 +104,31 @@ TEST(grants_ends, an_unlock_tells_of_its_loss_if_the_next_one_was_granted_it)
     pair_stop(&p);
 }
 
+/* It was granted late in the look of its waiter, and renewed at once. */
+TEST(grants_ends, what_is_renewed_as_soon_as_it_is_granted_is_not_told_as_late)
+{
+    enum { TIMES = 3 };
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    events *ev = events_new();
+    events_hook(ev, &opts);
+    opts.warn_renew_late = true;
+    pair p = pair_with(&opts);
+    hear_bells(&p);
+    for (int i = 0; i < TIMES; i++) {
+        waiter *first = have_waited(&p);
+        waiter *second = queue_up(&p, p.o.lk, RLOCK_WATCHDOG);
+        int64_t began_ms = test_now_ms();
+        EVENTUALLY(SOON, test_since_ms(began_ms) >= 1700);
+        EXPECT_STATUS(waiter_end(first), RLOCK_OK);
+        EXPECT_STATUS(waiter_status(second, &(int64_t){0}), RLOCK_OK);
+        EVENTUALLY(SOON, key_ttl(p.s.sv, SCENE_LOCK) > 20000);
+        EXPECT_STATUS(waiter_end(second), RLOCK_OK);
+    }
+    EXPECT_INT(events_count(ev, RLOCK_EVENT_RENEW_LATE), 0);
+    pair_stop(&p);
+    events_free(ev);
+}
+
 /* Nobody can tell it from a program of Redisson's. */
 TEST(grants_ends, who_listens_to_redissons_channel_while_it_waits_is_rung)
 {
