@@ -222,7 +222,9 @@ bool rl_hold_has_to_keep_token_locked(const rl_holds *t, const rl_hold *h,
                                       int64_t now_us)
 {
     int64_t for_s = now_us / 1000000 - h->kept_s;
-    return h->token > 0 && for_s >= token_life_ms(t->renewal_ms) / 2000;
+    int64_t life_ms = token_life_ms(t->renewal_ms);
+    bool is_short = h->claimed && token_life_ms(h->lease_ms) < life_ms;
+    return h->token > 0 && (is_short || for_s >= life_ms / 2000);
 }
 
 void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,

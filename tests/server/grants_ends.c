@@ -129,6 +129,37 @@ TEST(grants_ends, what_is_renewed_as_soon_as_it_is_granted_is_not_told_as_late)
     events_free(ev);
 }
 
+/* lua/README.md: twice the lease after the acquire, or a renewal that kept it. */
+TEST(grants_ends, the_token_of_a_long_lease_is_kept_as_long_as_ever)
+{
+    pair p = pair_start();
+    hear_bells(&p);
+    waiter *first = have_waited(&p);
+    waiter *second = queue_up(&p, p.o.lk, 600000);
+    EXPECT_STATUS(waiter_end(first), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(second, &(int64_t){0}), RLOCK_OK);
+    EXPECT_BETWEEN(key_ttl(p.s.sv, SCENE_LOCK), 500000, 600000);
+    EXPECT_BETWEEN(key_ttl(p.s.sv, TOKEN), 1000000, 1200000);
+    EXPECT_STATUS(waiter_end(second), RLOCK_OK);
+    pair_stop(&p);
+}
+
+TEST(grants_ends, the_token_of_a_long_watchdog_lease_is_kept_as_long_as_ever)
+{
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    opts.watchdog_lease_ms = 600000;
+    pair p = pair_with(&opts);
+    hear_bells(&p);
+    waiter *first = have_waited(&p);
+    waiter *second = queue_up(&p, p.o.lk, RLOCK_WATCHDOG);
+    EXPECT_STATUS(waiter_end(first), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(second, &(int64_t){0}), RLOCK_OK);
+    EVENTUALLY(SOON, key_ttl(p.s.sv, SCENE_LOCK) > 500000);
+    EXPECT_BETWEEN(key_ttl(p.s.sv, TOKEN), 1000000, 1200000);
+    EXPECT_STATUS(waiter_end(second), RLOCK_OK);
+    pair_stop(&p);
+}
+
 /* Nobody can tell it from a program of Redisson's. */
 TEST(grants_ends, who_listens_to_redissons_channel_while_it_waits_is_rung)
 {
