@@ -8,11 +8,17 @@
 #include "op/call.h"
 #include "run/batch.h"
 
+/* What has never been held may be granted what it wanted yet. */
+static bool may_be_granted(const rl_hold *h)
+{
+    return rl_hold_layout(h)->line || (h->stood && h->token == 0);
+}
+
 /* What is in doubt needs a tombstone, which cannot be had while a slot moves; nor
-   can the line, in which it may stand yet. */
+   can the line, or the queue, in which it may stand yet. */
 static bool drops(const rl_hold *h)
 {
-    return h->split && !h->unknown && !rl_hold_layout(h)->line;
+    return h->split && !h->unknown && !may_be_granted(h);
 }
 
 static rl_script_id script(const rl_batch *b)

@@ -270,3 +270,64 @@ TEST(grants_ends, who_waits_behind_a_canceled_one_is_next)
     }
     pair_stop(&p);
 }
+
+/* So many calls master 0 has answered with TRYAGAIN. */
+static long long put_off(cluster *c)
+{
+    const char *at =
+        strstr(cluster_cmd(c, 0, "INFO errorstats")->str, "TRYAGAIN:count=");
+    return at ? strtoll(strchr(at, '=') + 1, NULL, 10) : 0;
+}
+
+/*
+ * A slot begins to move, and does not. What is undone meanwhile may have been wanted,
+ * and its client is still there, as another one waits behind it.
+ */
+TEST(grants_ends, who_gave_up_while_its_slot_did_not_move_is_granted_nothing)
+{
+    cluster_scene l, o;
+    int64_t at_ms;
+    need_sharded_channels();
+    cluster_scene_start(&l, 0);
+    l.opts.grants = true;
+    rlock_client_free(l.cl);
+    EXPECT_STATUS(rlock_client_new(&l.opts, &l.cl), RLOCK_OK);
+    cluster_scene_join(&l, &o);
+    rlock_client_free(o.cl);
+    o.opts.grants = true;
+    EXPECT_STATUS(rlock_client_new(&o.opts, &o.cl), RLOCK_OK);
+    const char *name = cluster_name_on(l.c, 0, "job");
+    unsigned slot = cluster_slot(name);
+    rlock *mine = cluster_scene_lock(&l, name),
+          *theirs = cluster_scene_lock(&o, name),
+          *behind = cluster_scene_lock(&o, name);
+    server *sv = cluster_server(l.c, 0);
+    for (int i = 0; i < 4; i++) {
+        EXPECT_STATUS(rlock_lock(theirs), RLOCK_OK);
+        waiter *first = waiter_start(mine, 30000, RLOCK_WATCHDOG);
+        EVENTUALLY(SOON, queued(sv, name) == 1);
+        EXPECT_STATUS(rlock_unlock(theirs), RLOCK_OK);
+        EXPECT_STATUS(waiter_status(first, &at_ms), RLOCK_OK);
+        waiter *second = waiter_start(theirs, 30000, RLOCK_WATCHDOG);
+        EVENTUALLY(SOON, queued(sv, name) == 1);
+        waiter *third = waiter_start(behind, 30000, RLOCK_WATCHDOG);
+        EVENTUALLY(SOON, stats_of(o.cl).waiting_now == 2);
+        cluster_slot_begin(l.c, slot, 1);
+        rlock_cancel(theirs);
+        EXPECT_STATUS(waiter_end(second), RLOCK_CANCELED);
+        long long before = put_off(l.c);
+        EVENTUALLY(SOON, put_off(l.c) >= before + 8);
+        cluster_cmd(l.c, 0, "CLUSTER SETSLOT %u STABLE", slot);
+        cluster_cmd(l.c, 1, "CLUSTER SETSLOT %u STABLE", slot);
+        int64_t freed_ms = test_now_ms();
+        EXPECT_STATUS(waiter_end(first), RLOCK_OK);
+        EXPECT_STATUS(waiter_status(third, &at_ms), RLOCK_OK);
+        EXPECT_BETWEEN(at_ms - freed_ms, 0, WELL_BEFORE_POLL_MS);
+        EXPECT_STATUS(waiter_end(third), RLOCK_OK);
+    }
+    rlock_free(mine);
+    rlock_free(theirs);
+    rlock_free(behind);
+    cluster_scene_leave(&o);
+    cluster_scene_stop(&l);
+}
