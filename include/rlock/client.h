@@ -34,7 +34,7 @@ typedef struct rlock_stats {
     uint64_t renewals;           /* leases prolonged by the watchdog */
     uint64_t renew_failures;     /* renewals that failed once; retried */
     uint64_t lost;               /* holds lost */
-    uint64_t wakeups;            /* of waiters, by rings, hand-overs, passes */
+    uint64_t wakeups;            /* of waiters: rung, or given the lock */
     uint64_t wakeups_futile;     /* of them, those that found it busy again */
     uint64_t passes;             /* unlocks that passed the lock on: turn_ms */
     uint64_t reconnects;         /* connections opened after one broke */

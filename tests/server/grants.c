@@ -330,6 +330,9 @@ static void expect_calls_of_a_user(const char *more, long long calls)
 
 TEST_CASE(grants, who_may_not_read_what_was_wanted_rings,
           expect_calls_of_a_user("+ping", 2))
+/* Whether somebody listens there it is not told. */
+TEST_CASE(grants, who_may_not_publish_on_redissons_channel_rings,
+          expect_calls_of_a_user("+hget resetchannels &rlock_bell:*", 2))
 TEST_CASE(grants, a_user_with_that_right_grants,
           expect_calls_of_a_user("+hget", 1))
 
