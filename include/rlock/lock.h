@@ -263,9 +263,9 @@ RLOCK_API bool rlock_is_held(const rlock *lk);
 RLOCK_API int rlock_hold_count(const rlock *lk);
 
 /* Tells the milliseconds until the local deadline; 0 if it is not held. Who is
-   granted a lease of the watchdog in line, or by the option grants, has up to 3 s
-   at first, until it is renewed within a second; rlock_extend() gives all of it
-   at once. */
+   granted a lease of the watchdog in line, or by the option grants, has up to
+   3 s at first, until it is renewed within a second; rlock_extend() gives all
+   of it at once. */
 RLOCK_API int64_t rlock_valid_ms(const rlock *lk);
 
 /*

@@ -196,20 +196,15 @@ static intptr_t cancel_it(void *lk)
 TEST(grants_ends, cancels_that_come_while_it_is_granted_keep_it_from_nobody)
 {
     pair p = pair_start();
-    int had = 0;
     for (int i = 0; i < 150; i++) {
         waiter *first = have_waited(&p);
         waiter *second = queue_up(&p, p.o.lk, RLOCK_WATCHDOG);
         test_thread *t = test_spawn(cancel_it, p.o.lk);
         EXPECT_STATUS(waiter_end(first), RLOCK_OK);
         test_join(t);
-        had += waiter_end(second) == RLOCK_OK;
+        waiter_end(second); /* by either */
         expect_free_soon(&p);
     }
-    fprintf(stderr,
-            "had %d"
-            "\n",
-            had);
     pair_stop(&p);
 }
 
@@ -224,7 +219,6 @@ TEST(grants_ends, closes_that_come_while_it_is_granted_keep_it_from_nobody)
     pair p = pair_start();
     rlock_options opts = RLOCK_OPTIONS_INIT;
     opts.grants = true;
-    int had = 0;
     for (int i = 0; i < 60; i++) {
         waiter *first = have_waited(&p);
         other_client x = other_client_join(&p.s, &opts);
@@ -233,17 +227,12 @@ TEST(grants_ends, closes_that_come_while_it_is_granted_keep_it_from_nobody)
         EXPECT_STATUS(waiter_end(first), RLOCK_OK);
         test_join(t);
         rlock_status s = waiter_end(second);
-        had += s == RLOCK_OK;
         if (s != RLOCK_OK)
             expect_free_soon(&p);
         else
             server_cmd(p.s.sv, "DEL " SCENE_LOCK);
         rlock_free(x.lk);
     }
-    fprintf(stderr,
-            "had %d"
-            "\n",
-            had);
     pair_stop(&p);
 }
 
@@ -279,9 +268,30 @@ static long long put_off(cluster *c)
     return at ? strtoll(strchr(at, '=') + 1, NULL, 10) : 0;
 }
 
+/* As l->cl was, with the option. */
+static void remake_with_grants(cluster_scene *l)
+{
+    rlock_client_free(l->cl);
+    l->opts.grants = true;
+    EXPECT_STATUS(rlock_client_new(&l->opts, &l->cl), RLOCK_OK);
+}
+
+/* Who waits in the queue while the slot begins to move, and does not. */
+static void give_up_while_it_moves(cluster_scene *l, unsigned slot, rlock *lk,
+                                   waiter *w)
+{
+    cluster_slot_begin(l->c, slot, 1);
+    rlock_cancel(lk);
+    EXPECT_STATUS(waiter_end(w), RLOCK_CANCELED);
+    long long before = put_off(l->c);
+    EVENTUALLY(SOON, put_off(l->c) >= before + 8);
+    for (int i = 0; i < 2; i++)
+        cluster_cmd(l->c, i, "CLUSTER SETSLOT %u STABLE", slot);
+}
+
 /*
- * A slot begins to move, and does not. What is undone meanwhile may have been wanted,
- * and its client is still there, as another one waits behind it.
+ * What is undone meanwhile may have been wanted, and its client is still there, as
+ * another one waits behind it.
  */
 TEST(grants_ends, who_gave_up_while_its_slot_did_not_move_is_granted_nothing)
 {
@@ -289,15 +299,10 @@ TEST(grants_ends, who_gave_up_while_its_slot_did_not_move_is_granted_nothing)
     int64_t at_ms;
     need_sharded_channels();
     cluster_scene_start(&l, 0);
-    l.opts.grants = true;
-    rlock_client_free(l.cl);
-    EXPECT_STATUS(rlock_client_new(&l.opts, &l.cl), RLOCK_OK);
     cluster_scene_join(&l, &o);
-    rlock_client_free(o.cl);
-    o.opts.grants = true;
-    EXPECT_STATUS(rlock_client_new(&o.opts, &o.cl), RLOCK_OK);
+    remake_with_grants(&l);
+    remake_with_grants(&o);
     const char *name = cluster_name_on(l.c, 0, "job");
-    unsigned slot = cluster_slot(name);
     rlock *mine = cluster_scene_lock(&l, name),
           *theirs = cluster_scene_lock(&o, name),
           *behind = cluster_scene_lock(&o, name);
@@ -312,13 +317,7 @@ TEST(grants_ends, who_gave_up_while_its_slot_did_not_move_is_granted_nothing)
         EVENTUALLY(SOON, queued(sv, name) == 1);
         waiter *third = waiter_start(behind, 30000, RLOCK_WATCHDOG);
         EVENTUALLY(SOON, stats_of(o.cl).waiting_now == 2);
-        cluster_slot_begin(l.c, slot, 1);
-        rlock_cancel(theirs);
-        EXPECT_STATUS(waiter_end(second), RLOCK_CANCELED);
-        long long before = put_off(l.c);
-        EVENTUALLY(SOON, put_off(l.c) >= before + 8);
-        cluster_cmd(l.c, 0, "CLUSTER SETSLOT %u STABLE", slot);
-        cluster_cmd(l.c, 1, "CLUSTER SETSLOT %u STABLE", slot);
+        give_up_while_it_moves(&l, cluster_slot(name), theirs, second);
         int64_t freed_ms = test_now_ms();
         EXPECT_STATUS(waiter_end(first), RLOCK_OK);
         EXPECT_STATUS(waiter_status(third, &at_ms), RLOCK_OK);
