@@ -218,6 +218,22 @@ static void share(const char *uri, int64_t slow_us, int64_t turn_ms)
               TURNS, unlike[0], unlike[TURNS - 1], bench_median(calls, TURNS));
 }
 
+/* Two that lock again at once: one that is granted it is not overtaken. */
+static void compare_two(const char *uri)
+{
+    double share[TURNS];
+    for (int i = 0; i < TURNS; i++) {
+        crowd c = {.uri = uri, .processes = 2, .threads = 1};
+        result rung = run(c);
+        c.grants = true;
+        share[i] = run(c).per_second / rung.per_second;
+    }
+    double median = bench_median(share, TURNS);
+    bench_note("- sections a second of 2 processes, with `grants` to without",
+               "%.2f; of %d runs %.2f to %.2f", median, TURNS, share[0],
+               share[TURNS - 1]);
+}
+
 int main(int argc, char **argv)
 {
     const char *uri = bench_uri(argc, argv);
@@ -253,5 +269,6 @@ int main(int argc, char **argv)
               2.1, by_message.calls, "",
               "%.0f sections a second, %lld to %lld a client",
               by_message.per_second, by_message.least, by_message.most);
+    compare_two(uri);
     return 0;
 }
