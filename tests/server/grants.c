@@ -7,75 +7,14 @@
 
 #include "cluster_scene.h"
 #include "direct.h"
-#include "other_client.h"
-
-#define QUEUE "rlock_queue:{" SCENE_LOCK "}"
-#define WHO   "rlock_undone:{" SCENE_LOCK "}:who"
-
-/* Two clients, which stand for processes; so many grant. */
-typedef struct pair {
-    scene s;
-    other_client o;
-} pair;
-
-static pair pair_of(bool first, bool second)
-{
-    rlock_options opts = RLOCK_OPTIONS_INIT;
-    pair p = {.s = scene_server(NULL)};
-    p.s.opts.grants = first;
-    scene_client(&p.s, 0, 0);
-    opts.grants = second;
-    p.o = other_client_join(&p.s, &opts);
-    return p;
-}
-
-static void pair_stop(pair *p)
-{
-    other_client_leave(&p->o);
-    await_all_undone(p->s.sv);
-    scene_stop(&p->s);
-}
-
-/* It is in the queue, and its client hears its bell. */
-static waiter *queue_up(pair *p, rlock *lk, int64_t lease_ms)
-{
-    waiter *w = waiter_start(lk, 30000, lease_ms);
-    EVENTUALLY(SOON, queued(p->s.sv, SCENE_LOCK) == 1);
-    return w;
-}
-
-/*
- * The scene's client has the lock, and has waited for it: so its release grants. The
- * waiter that is answered has it.
- */
-static waiter *have_waited(pair *p)
-{
-    int64_t at_ms;
-    EXPECT_STATUS(rlock_lock(p->o.lk), RLOCK_OK);
-    waiter *w = queue_up(p, p->s.lk, RLOCK_WATCHDOG);
-    EXPECT_STATUS(rlock_unlock(p->o.lk), RLOCK_OK);
-    EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
-    EXPECT_INT(queued(p->s.sv, SCENE_LOCK), 0);
-    return w;
-}
-
-/* Who has waited once hears its bell from then on, and asks once to stand there. */
-static void hear_bells(pair *p)
-{
-    int64_t at_ms;
-    EXPECT_STATUS(rlock_lock(p->s.lk), RLOCK_OK);
-    waiter *w = queue_up(p, p->o.lk, RLOCK_WATCHDOG);
-    EXPECT_STATUS(rlock_unlock(p->s.lk), RLOCK_OK);
-    EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
-    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
-}
+#include "grants_scene.h"
 
 /* How many script calls it takes from that release until the next one has it. */
-static long long calls_for_a_section(pair *p, int64_t lease_ms)
+static long long calls_for_a_section(grants_scene *p, int64_t lease_ms)
 {
-    hear_bells(p);
-    waiter *first = have_waited(p);
-    waiter *second = queue_up(p, p->o.lk, lease_ms);
+    grants_hear_bells(p);
+    waiter *first = grants_have_waited(p);
+    waiter *second = grants_queue_up(p, p->o.lk, lease_ms);
     long long before = script_calls(p->s.sv);
     int64_t at_ms;
     EXPECT_STATUS(waiter_end(first), RLOCK_OK);
@@ -90,34 +29,34 @@ static long long calls_for_a_section(pair *p, int64_t lease_ms)
 
 TEST(grants, the_release_is_all_that_a_grant_costs)
 {
-    pair p = pair_of(true, true);
+    grants_scene p = grants_scene_start(true, true);
     EXPECT_INT(calls_for_a_section(&p, RLOCK_WATCHDOG), 1);
-    pair_stop(&p);
+    grants_scene_stop(&p);
 }
 
 TEST(grants, who_has_not_the_option_is_rung_as_ever)
 {
-    pair p = pair_of(true, false);
+    grants_scene p = grants_scene_start(true, false);
     EXPECT_INT(calls_for_a_section(&p, RLOCK_WATCHDOG), 2);
-    pair_stop(&p);
+    grants_scene_stop(&p);
 }
 
 TEST(grants, a_release_without_the_option_rings_who_has_it)
 {
-    pair p = pair_of(false, true);
+    grants_scene p = grants_scene_start(false, true);
     EXPECT_INT(calls_for_a_section(&p, RLOCK_WATCHDOG), 2);
-    pair_stop(&p);
+    grants_scene_stop(&p);
 }
 
 TEST(grants, who_comes_first_is_granted_it_first)
 {
     enum { N = 5 };
-    pair p = pair_of(true, true);
+    grants_scene p = grants_scene_start(true, true);
     rlock_options opts = RLOCK_OPTIONS_INIT;
     other_client o[N];
     int64_t at_ms, before_ms = 0;
     opts.grants = true;
-    waiter *first = have_waited(&p), *w[N];
+    waiter *first = grants_have_waited(&p), *w[N];
     for (int i = 0; i < N; i++) {
         o[i] = other_client_join(&p.s, &opts);
         w[i] = waiter_start(o[i].lk, 30000, RLOCK_WATCHDOG);
@@ -131,46 +70,46 @@ TEST(grants, who_comes_first_is_granted_it_first)
         EXPECT_STATUS(waiter_end(w[i]), RLOCK_OK);
         other_client_leave(&o[i]);
     }
-    pair_stop(&p);
+    grants_scene_stop(&p);
 }
 
 /* Its programs stand in no queue, and would wait for as long as others do. */
 TEST(grants, while_redisson_listens_the_lock_is_given_to_nobody)
 {
-    pair p = pair_of(true, true);
+    grants_scene p = grants_scene_start(true, true);
     redisContext *java = redisConnectUnix(server_path(p.s.sv));
     freeReplyObject(redisCommand(
         java, "SUBSCRIBE redisson_lock__channel:{" SCENE_LOCK "}"));
     EXPECT_INT(calls_for_a_section(&p, RLOCK_WATCHDOG), 2);
     redisFree(java);
-    pair_stop(&p);
+    grants_scene_stop(&p);
 }
 
 /* --- what is granted ------------------------------------------------------ */
 
 TEST(grants, what_was_granted_is_kept_by_renewals)
 {
-    pair p = pair_of(true, true);
-    waiter *first = have_waited(&p);
-    waiter *second = queue_up(&p, p.o.lk, RLOCK_WATCHDOG);
+    grants_scene p = grants_scene_start(true, true);
+    waiter *first = grants_have_waited(&p);
+    waiter *second = grants_queue_up(&p, p.o.lk, RLOCK_WATCHDOG);
     EXPECT_STATUS(waiter_end(first), RLOCK_OK);
     EXPECT_STATUS(waiter_status(second, &(int64_t){0}), RLOCK_OK);
     EVENTUALLY(SOON, key_ttl(p.s.sv, SCENE_LOCK) > 20000);
     EXPECT_INT(stats_of(p.o.cl).lost, 0);
     EXPECT_STATUS(waiter_end(second), RLOCK_OK);
-    pair_stop(&p);
+    grants_scene_stop(&p);
 }
 
 TEST(grants, a_lease_that_was_asked_for_is_had_in_full)
 {
-    pair p = pair_of(true, true);
-    waiter *first = have_waited(&p);
-    waiter *second = queue_up(&p, p.o.lk, 60000);
+    grants_scene p = grants_scene_start(true, true);
+    waiter *first = grants_have_waited(&p);
+    waiter *second = grants_queue_up(&p, p.o.lk, 60000);
     EXPECT_STATUS(waiter_end(first), RLOCK_OK);
     EXPECT_STATUS(waiter_status(second, &(int64_t){0}), RLOCK_OK);
     EXPECT_BETWEEN(key_ttl(p.s.sv, SCENE_LOCK), 40000, 60000);
     EXPECT_STATUS(waiter_end(second), RLOCK_OK);
-    pair_stop(&p);
+    grants_scene_stop(&p);
 }
 
 typedef struct noted {
@@ -196,7 +135,7 @@ static intptr_t note_tokens(void *arg)
 static void expect_turns(bool second)
 {
     enum { SECTIONS = SANITIZED ? 40 : 150, THREADS = 6 };
-    pair p = pair_of(true, second);
+    grants_scene p = grants_scene_start(true, second);
     _Atomic uint64_t last = 0;
     noted mine = {p.s.lk, p.s.cl, &last, SECTIONS};
     noted theirs = {p.o.lk, p.o.cl, &last, SECTIONS};
@@ -207,7 +146,7 @@ static void expect_turns(bool second)
         test_join(t[i]);
     EXPECT_INT(stats_of(p.s.cl).lost + stats_of(p.o.cl).lost, 0);
     EXPECT_INT(levels(p.s.sv, SCENE_LOCK), 0);
-    pair_stop(&p);
+    grants_scene_stop(&p);
 }
 
 TEST_CASE(grants, tokens_grow_from_section_to_section, expect_turns(true))
@@ -217,11 +156,11 @@ TEST_CASE(grants, tokens_grow_beside_a_client_that_is_rung, expect_turns(false))
 
 TEST(grants, who_is_dead_is_passed_over_at_once)
 {
-    pair p = pair_of(true, true);
+    grants_scene p = grants_scene_start(true, true);
     int64_t at_ms;
-    waiter *first = have_waited(&p);
-    server_cmd(p.s.sv, "ZADD " QUEUE " 1 rlock_bell:of-the-dead");
-    server_cmd(p.s.sv, "HSET " WHO " rlock_bell:of-the-dead %s",
+    waiter *first = grants_have_waited(&p);
+    server_cmd(p.s.sv, "ZADD " GRANTS_QUEUE " 1 rlock_bell:of-the-dead");
+    server_cmd(p.s.sv, "HSET " GRANTS_WHO " rlock_bell:of-the-dead %s",
                "1 " BY_HAND " 30000 5000");
     waiter *second = waiter_start(p.o.lk, 30000, RLOCK_WATCHDOG);
     EVENTUALLY(SOON, queued(p.s.sv, SCENE_LOCK) == 2);
@@ -230,50 +169,50 @@ TEST(grants, who_is_dead_is_passed_over_at_once)
     EXPECT_STATUS(waiter_status(second, &at_ms), RLOCK_OK);
     EXPECT_BETWEEN(at_ms - freed_ms, 0, WELL_BEFORE_POLL_MS);
     EXPECT_STATUS(waiter_end(second), RLOCK_OK);
-    pair_stop(&p);
+    grants_scene_stop(&p);
 }
 
 /* A place in the queue that is another one's by now. */
 TEST(grants, what_was_wanted_in_another_place_is_not_granted)
 {
-    pair p = pair_of(true, true);
-    waiter *first = have_waited(&p);
+    grants_scene p = grants_scene_start(true, true);
+    waiter *first = grants_have_waited(&p);
     redisContext *other = redisConnectUnix(server_path(p.s.sv));
     freeReplyObject(redisCommand(other, "SUBSCRIBE rlock_bell:of-another"));
-    server_cmd(p.s.sv, "ZADD " QUEUE " 2 rlock_bell:of-another");
-    server_cmd(p.s.sv, "HSET " WHO " rlock_bell:of-another %s",
+    server_cmd(p.s.sv, "ZADD " GRANTS_QUEUE " 2 rlock_bell:of-another");
+    server_cmd(p.s.sv, "HSET " GRANTS_WHO " rlock_bell:of-another %s",
                "1 " BY_HAND " 30000 5000");
     EXPECT_STATUS(waiter_end(first), RLOCK_OK);
     EXPECT_INT(levels(p.s.sv, SCENE_LOCK), 0);
     redisFree(other);
-    server_cmd(p.s.sv, "DEL " WHO);
-    pair_stop(&p);
+    server_cmd(p.s.sv, "DEL " GRANTS_WHO);
+    grants_scene_stop(&p);
 }
 
 TEST(grants, who_gives_up_is_granted_nothing_and_leaves_nothing)
 {
-    pair p = pair_of(true, true);
-    waiter *first = have_waited(&p);
+    grants_scene p = grants_scene_start(true, true);
+    waiter *first = grants_have_waited(&p);
     for (int i = 0; i < 5; i++) {
         EXPECT_STATUS(rlock_acquire(p.o.lk, 20, RLOCK_WATCHDOG), RLOCK_TIMEOUT);
         EXPECT_CONTAINS(rlock_last_error()->message, "held by ");
     }
-    EVENTUALLY(SOON,
-               queued(p.s.sv, SCENE_LOCK) == 0 && !key_exists(p.s.sv, WHO));
+    EVENTUALLY(SOON, queued(p.s.sv, SCENE_LOCK) == 0 &&
+                         !key_exists(p.s.sv, GRANTS_WHO));
     EXPECT_STATUS(waiter_end(first), RLOCK_OK);
     EXPECT_STATUS(rlock_trylock(p.o.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(p.o.lk), RLOCK_OK);
-    pair_stop(&p);
+    grants_scene_stop(&p);
 }
 
 /* Whoever comes in between has it freed again, at once. */
 TEST(grants, waits_that_end_while_it_is_granted_keep_it_from_nobody)
 {
     enum { TRIES = 150 };
-    pair p = pair_of(true, true);
+    grants_scene p = grants_scene_start(true, true);
     int had = 0;
     for (int i = 0; i < TRIES; i++) {
-        waiter *first = have_waited(&p);
+        waiter *first = grants_have_waited(&p);
         waiter *second = waiter_start(p.o.lk, 1 + i % 4, RLOCK_WATCHDOG);
         EXPECT_STATUS(waiter_end(first), RLOCK_OK);
         had += waiter_end(second) == RLOCK_OK;
@@ -283,24 +222,24 @@ TEST(grants, waits_that_end_while_it_is_granted_keep_it_from_nobody)
         EXPECT_STATUS(rlock_unlock(p.s.lk), RLOCK_OK);
     }
     EXPECT(had > 0);
-    pair_stop(&p);
+    grants_scene_stop(&p);
 }
 
 /* --- by force; rights ----------------------------------------------------- */
 
 TEST(grants, what_is_freed_by_force_rings)
 {
-    pair p = pair_of(true, true);
+    grants_scene p = grants_scene_start(true, true);
     int64_t at_ms;
     EXPECT_STATUS(rlock_lock(p.s.lk), RLOCK_OK);
-    waiter *w = queue_up(&p, p.o.lk, RLOCK_WATCHDOG);
+    waiter *w = grants_queue_up(&p, p.o.lk, RLOCK_WATCHDOG);
     int64_t freed_ms = test_now_ms();
     EXPECT_STATUS(rlock_force_unlock(p.s.lk), RLOCK_OK);
     EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
     EXPECT_BETWEEN(at_ms - freed_ms, 0, WELL_BEFORE_POLL_MS);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(p.s.lk), RLOCK_LOST);
-    pair_stop(&p);
+    grants_scene_stop(&p);
 }
 
 /* As src/doc/rights.md has them, but for +hget. */
@@ -323,9 +262,9 @@ static void expect_calls_of_a_user(const char *more, long long calls)
     s.opts.uri = opts.uri = uri;
     s.opts.grants = opts.grants = true;
     scene_client(&s, 0, 0);
-    pair p = {.s = s, .o = other_client_join(&s, &opts)};
+    grants_scene p = {.s = s, .o = other_client_join(&s, &opts)};
     EXPECT_INT(calls_for_a_section(&p, RLOCK_WATCHDOG), calls);
-    pair_stop(&p);
+    grants_scene_stop(&p);
 }
 
 TEST_CASE(grants, who_may_not_read_what_was_wanted_rings,

@@ -7,73 +7,14 @@
 #include <string.h>
 
 #include "cluster_scene.h"
-#include "other_client.h"
+#include "grants_scene.h"
 
-#define QUEUE "rlock_queue:{" SCENE_LOCK "}"
-#define WHO   "rlock_undone:{" SCENE_LOCK "}:who"
 #define TOKEN "rlock_token:{" SCENE_LOCK "}"
-
-typedef struct pair {
-    scene s;
-    other_client o;
-} pair;
-
-static pair pair_with(rlock_options *other)
-{
-    pair p = {.s = scene_server(NULL)};
-    p.s.opts.grants = true;
-    scene_client(&p.s, 0, 0);
-    other->grants = true;
-    p.o = other_client_join(&p.s, other);
-    return p;
-}
-
-static pair pair_start(void)
-{
-    rlock_options opts = RLOCK_OPTIONS_INIT;
-    return pair_with(&opts);
-}
-
-static void pair_stop(pair *p)
-{
-    other_client_leave(&p->o);
-    await_all_undone(p->s.sv);
-    scene_stop(&p->s);
-}
-
-static waiter *queue_up(pair *p, rlock *lk, int64_t lease_ms)
-{
-    waiter *w = waiter_start(lk, 30000, lease_ms);
-    EVENTUALLY(SOON, queued(p->s.sv, SCENE_LOCK) == 1);
-    return w;
-}
-
-/* The scene's client has it, and has waited for it: its release grants. */
-static waiter *have_waited(pair *p)
-{
-    int64_t at_ms;
-    EXPECT_STATUS(rlock_lock(p->o.lk), RLOCK_OK);
-    waiter *w = queue_up(p, p->s.lk, RLOCK_WATCHDOG);
-    EXPECT_STATUS(rlock_unlock(p->o.lk), RLOCK_OK);
-    EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
-    return w;
-}
-
-/* Who has waited once hears its bell from then on. */
-static void hear_bells(pair *p)
-{
-    int64_t at_ms;
-    EXPECT_STATUS(rlock_lock(p->s.lk), RLOCK_OK);
-    waiter *w = queue_up(p, p->o.lk, RLOCK_WATCHDOG);
-    EXPECT_STATUS(rlock_unlock(p->s.lk), RLOCK_OK);
-    EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
-    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
-}
 
 /* The holder id of the only one who has said what it wants. */
 static void read_want(server *sv, char *holder, size_t size)
 {
-    redisReply *r = server_cmd(sv, "HVALS " WHO);
+    redisReply *r = server_cmd(sv, "HVALS " GRANTS_WHO);
     EXPECT(r->type == REDIS_REPLY_ARRAY && r->elements == 1);
     const char *at = strchr(r->element[0]->str, ' ');
     EXPECT(at != NULL);
@@ -85,14 +26,14 @@ static void read_want(server *sv, char *holder, size_t size)
 TEST(grants_ends, an_unlock_tells_of_its_loss_if_the_next_one_was_granted_it)
 {
     char next[600];
-    pair p = pair_start();
-    hear_bells(&p);
+    grants_scene p = grants_scene_start(true, true);
+    grants_hear_bells(&p);
     EXPECT_STATUS(rlock_lock(p.s.lk), RLOCK_OK);
-    waiter *w = queue_up(&p, p.s.lk, RLOCK_WATCHDOG);
+    waiter *w = grants_queue_up(&p, p.s.lk, RLOCK_WATCHDOG);
     EVENTUALLY(SOON, stats_of(p.s.cl).waiting_now == 1);
-    EVENTUALLY(SOON, key_exists(p.s.sv, WHO));
+    EVENTUALLY(SOON, key_exists(p.s.sv, GRANTS_WHO));
     read_want(p.s.sv, next, sizeof next);
-    server_cmd(p.s.sv, "DEL " SCENE_LOCK " " QUEUE " " WHO);
+    server_cmd(p.s.sv, "DEL " SCENE_LOCK " " GRANTS_QUEUE " " GRANTS_WHO);
     server_cmd(p.s.sv, "INCR " TOKEN);
     server_cmd(p.s.sv, "HSET " SCENE_LOCK " %s 1", next);
     server_cmd(p.s.sv, "PEXPIRE " SCENE_LOCK " 3000");
@@ -101,7 +42,7 @@ TEST(grants_ends, an_unlock_tells_of_its_loss_if_the_next_one_was_granted_it)
     EXPECT_INT(levels(p.s.sv, SCENE_LOCK), 1);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     EXPECT_INT(levels(p.s.sv, SCENE_LOCK), 0);
-    pair_stop(&p);
+    grants_scene_stop(&p);
 }
 
 /* It was granted late in the look of its waiter, and renewed at once. */
@@ -112,11 +53,11 @@ TEST(grants_ends, what_is_renewed_as_soon_as_it_is_granted_is_not_told_as_late)
     events *ev = events_new();
     events_hook(ev, &opts);
     opts.warn_renew_late = true;
-    pair p = pair_with(&opts);
-    hear_bells(&p);
+    grants_scene p = grants_scene_with(opts);
+    grants_hear_bells(&p);
     for (int i = 0; i < TIMES; i++) {
-        waiter *first = have_waited(&p);
-        waiter *second = queue_up(&p, p.o.lk, RLOCK_WATCHDOG);
+        waiter *first = grants_have_waited(&p);
+        waiter *second = grants_queue_up(&p, p.o.lk, RLOCK_WATCHDOG);
         int64_t began_ms = test_now_ms();
         EVENTUALLY(SOON, test_since_ms(began_ms) >= 1700);
         EXPECT_STATUS(waiter_end(first), RLOCK_OK);
@@ -125,39 +66,39 @@ TEST(grants_ends, what_is_renewed_as_soon_as_it_is_granted_is_not_told_as_late)
         EXPECT_STATUS(waiter_end(second), RLOCK_OK);
     }
     EXPECT_INT(events_count(ev, RLOCK_EVENT_RENEW_LATE), 0);
-    pair_stop(&p);
+    grants_scene_stop(&p);
     events_free(ev);
 }
 
 /* lua/README.md: twice the lease after the acquire, or a renewal that kept it. */
 TEST(grants_ends, the_token_of_a_long_lease_is_kept_as_long_as_ever)
 {
-    pair p = pair_start();
-    hear_bells(&p);
-    waiter *first = have_waited(&p);
-    waiter *second = queue_up(&p, p.o.lk, 600000);
+    grants_scene p = grants_scene_start(true, true);
+    grants_hear_bells(&p);
+    waiter *first = grants_have_waited(&p);
+    waiter *second = grants_queue_up(&p, p.o.lk, 600000);
     EXPECT_STATUS(waiter_end(first), RLOCK_OK);
     EXPECT_STATUS(waiter_status(second, &(int64_t){0}), RLOCK_OK);
     EXPECT_BETWEEN(key_ttl(p.s.sv, SCENE_LOCK), 500000, 600000);
     EXPECT_BETWEEN(key_ttl(p.s.sv, TOKEN), 1000000, 1200000);
     EXPECT_STATUS(waiter_end(second), RLOCK_OK);
-    pair_stop(&p);
+    grants_scene_stop(&p);
 }
 
 TEST(grants_ends, the_token_of_a_long_watchdog_lease_is_kept_as_long_as_ever)
 {
     rlock_options opts = RLOCK_OPTIONS_INIT;
     opts.watchdog_lease_ms = 600000;
-    pair p = pair_with(&opts);
-    hear_bells(&p);
-    waiter *first = have_waited(&p);
-    waiter *second = queue_up(&p, p.o.lk, RLOCK_WATCHDOG);
+    grants_scene p = grants_scene_with(opts);
+    grants_hear_bells(&p);
+    waiter *first = grants_have_waited(&p);
+    waiter *second = grants_queue_up(&p, p.o.lk, RLOCK_WATCHDOG);
     EXPECT_STATUS(waiter_end(first), RLOCK_OK);
     EXPECT_STATUS(waiter_status(second, &(int64_t){0}), RLOCK_OK);
     EVENTUALLY(SOON, key_ttl(p.s.sv, SCENE_LOCK) > 500000);
     EXPECT_BETWEEN(key_ttl(p.s.sv, TOKEN), 1000000, 1200000);
     EXPECT_STATUS(waiter_end(second), RLOCK_OK);
-    pair_stop(&p);
+    grants_scene_stop(&p);
 }
 
 /* Nobody can tell it from a program of Redisson's. */
@@ -165,21 +106,21 @@ TEST(grants_ends, who_listens_to_redissons_channel_while_it_waits_is_rung)
 {
     rlock_options opts = RLOCK_OPTIONS_INIT;
     opts.redisson_channel = true;
-    pair p = pair_with(&opts);
-    hear_bells(&p);
-    waiter *first = have_waited(&p);
-    waiter *second = queue_up(&p, p.o.lk, RLOCK_WATCHDOG);
+    grants_scene p = grants_scene_with(opts);
+    grants_hear_bells(&p);
+    waiter *first = grants_have_waited(&p);
+    waiter *second = grants_queue_up(&p, p.o.lk, RLOCK_WATCHDOG);
     long long before = script_calls(p.s.sv);
     EXPECT_STATUS(waiter_end(first), RLOCK_OK);
     EXPECT_STATUS(waiter_status(second, &(int64_t){0}), RLOCK_OK);
     EXPECT_INT(script_calls(p.s.sv) - before, 2);
     EXPECT_STATUS(waiter_end(second), RLOCK_OK);
-    pair_stop(&p);
+    grants_scene_stop(&p);
 }
 
 /* --- ends that race with a grant ------------------------------------------- */
 
-static void expect_free_soon(pair *p)
+static void expect_free_soon(grants_scene *p)
 {
     int64_t began_ms = test_now_ms();
     EXPECT_STATUS(rlock_acquire(p->s.lk, 2000, RLOCK_WATCHDOG), RLOCK_OK);
@@ -195,17 +136,17 @@ static intptr_t cancel_it(void *lk)
 
 TEST(grants_ends, cancels_that_come_while_it_is_granted_keep_it_from_nobody)
 {
-    pair p = pair_start();
+    grants_scene p = grants_scene_start(true, true);
     for (int i = 0; i < 150; i++) {
-        waiter *first = have_waited(&p);
-        waiter *second = queue_up(&p, p.o.lk, RLOCK_WATCHDOG);
+        waiter *first = grants_have_waited(&p);
+        waiter *second = grants_queue_up(&p, p.o.lk, RLOCK_WATCHDOG);
         test_thread *t = test_spawn(cancel_it, p.o.lk);
         EXPECT_STATUS(waiter_end(first), RLOCK_OK);
         test_join(t);
         waiter_end(second); /* by either */
         expect_free_soon(&p);
     }
-    pair_stop(&p);
+    grants_scene_stop(&p);
 }
 
 static intptr_t free_it(void *cl)
@@ -216,13 +157,13 @@ static intptr_t free_it(void *cl)
 
 TEST(grants_ends, closes_that_come_while_it_is_granted_keep_it_from_nobody)
 {
-    pair p = pair_start();
+    grants_scene p = grants_scene_start(true, true);
     rlock_options opts = RLOCK_OPTIONS_INIT;
     opts.grants = true;
     for (int i = 0; i < 60; i++) {
-        waiter *first = have_waited(&p);
+        waiter *first = grants_have_waited(&p);
         other_client x = other_client_join(&p.s, &opts);
-        waiter *second = queue_up(&p, x.lk, RLOCK_WATCHDOG);
+        waiter *second = grants_queue_up(&p, x.lk, RLOCK_WATCHDOG);
         test_thread *t = test_spawn(free_it, x.cl);
         EXPECT_STATUS(waiter_end(first), RLOCK_OK);
         test_join(t);
@@ -233,18 +174,18 @@ TEST(grants_ends, closes_that_come_while_it_is_granted_keep_it_from_nobody)
             server_cmd(p.s.sv, "DEL " SCENE_LOCK);
         rlock_free(x.lk);
     }
-    pair_stop(&p);
+    grants_scene_stop(&p);
 }
 
 /* Another one of its client waits behind, by another handle. */
 TEST(grants_ends, who_waits_behind_a_canceled_one_is_next)
 {
-    pair p = pair_start();
-    hear_bells(&p);
+    grants_scene p = grants_scene_start(true, true);
+    grants_hear_bells(&p);
     for (int i = 0; i < 100; i++) {
-        waiter *first = have_waited(&p);
+        waiter *first = grants_have_waited(&p);
         rlock *other = test_lock(p.o.cl, SCENE_LOCK);
-        waiter *second = queue_up(&p, p.o.lk, RLOCK_WATCHDOG);
+        waiter *second = grants_queue_up(&p, p.o.lk, RLOCK_WATCHDOG);
         waiter *third = waiter_start(other, 30000, RLOCK_WATCHDOG);
         EVENTUALLY(SOON, stats_of(p.o.cl).waiting_now == 2);
         test_thread *t = test_spawn(cancel_it, p.o.lk);
@@ -257,7 +198,7 @@ TEST(grants_ends, who_waits_behind_a_canceled_one_is_next)
         EXPECT_STATUS(waiter_end(third), RLOCK_OK);
         rlock_free(other);
     }
-    pair_stop(&p);
+    grants_scene_stop(&p);
 }
 
 /* So many calls master 0 has answered with TRYAGAIN. */
