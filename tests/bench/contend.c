@@ -218,6 +218,14 @@ static void share(const char *uri, int64_t slow_us, int64_t turn_ms)
               TURNS, unlike[0], unlike[TURNS - 1], bench_median(calls, TURNS));
 }
 
+static void special(crowd c, const char *what, double limit)
+{
+    result r = run(c);
+    bench_row(what, limit, r.calls, "",
+              "%.0f sections a second, %lld to %lld a client", r.per_second,
+              r.least, r.most);
+}
+
 /* Two that lock again at once: one that is granted it is not overtaken. */
 static void compare_two(const char *uri)
 {
@@ -258,17 +266,13 @@ int main(int argc, char **argv)
     share(uri, 0, 1);
     share(uri, SLOW_US, 1);
     crowd fair = {.uri = uri, .processes = 8, .threads = 1, .fair = true};
-    result in_order = run(fair);
-    bench_row("script calls per critical section of a fair lock, 8 processes",
-              2.5, in_order.calls, "",
-              "%.0f sections a second, %lld to %lld a client",
-              in_order.per_second, in_order.least, in_order.most);
+    special(fair,
+            "script calls per critical section of a fair lock, 8 processes",
+            2.5);
     crowd granted = {.uri = uri, .processes = 8, .threads = 1, .grants = true};
-    result by_message = run(granted);
-    bench_row("script calls per critical section with `grants`, 8 processes",
-              2.1, by_message.calls, "",
-              "%.0f sections a second, %lld to %lld a client",
-              by_message.per_second, by_message.least, by_message.most);
+    special(granted,
+            "script calls per critical section with `grants`, 8 processes",
+            2.1);
     compare_two(uri);
     return 0;
 }
