@@ -18,9 +18,9 @@ void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
 
 /*
  * Frees a hold, or counts it down to a level. When an acquire of the hold may
- * still arrive, freeing it leaves a tombstone. bell: what it may have wanted by that
- * is not granted any more; "": it wants nothing. quiet: nobody is rung, for what is freed was never more
- * than a vote.
+ * still arrive, freeing it leaves a tombstone. quiet: nobody is rung, for what
+ * is freed was never more than a vote. bell: what the hold may have wanted by
+ * that is not granted any more; "": it wants nothing.
  */
 void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
                      bool quiet, const char *bell);

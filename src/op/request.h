@@ -15,14 +15,13 @@ typedef struct rl_request {
     bool joins;       /* a side: its owner has the other one, */
     rl_uuid other;    /* as the hold with this id */
     int64_t ticket;
-    bool deaf; /* in line: nobody hears that bell now */
-    int64_t
-        beat_us;   /* the same, and of who wants: the clock before it is sent */
-    unsigned keep; /* a hand-over: tokens to reserve behind the one granted */
+    bool deaf;       /* in line: nobody hears that bell now */
+    int64_t beat_us; /* in line, or who wants: the clock before it is sent */
+    unsigned keep;   /* a hand-over: tokens to reserve behind the one granted */
     bool makes_way;  /* a hand-over: only if nobody waits in the queue */
     bool says_least; /* the least token; the server's clock is wanted, too */
     bool says_who;   /* with a bell: who waits, to who asks that */
-    bool wants;      /* the same, and what it wants: a release may grant it */
+    bool wants;      /* the same, and that a release may grant it the lock */
     uint64_t least;
     int64_t permits; /* of a semaphore, if nobody has said yet; 0: see there */
 } rl_request;
