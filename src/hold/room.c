@@ -419,6 +419,18 @@ bool rl_rooms_wake(rl_rooms *r, const void *name, size_t len, rl_wake why)
     return it.heard;
 }
 
+void rl_rooms_left_queue_locked(rl_rooms *r, const void *name, size_t len,
+                                const rl_waiter *granted)
+{
+    ring it = {name, len, RL_WAKE_LOOK, false};
+    for (uint64_t scope = 0; scope < RL_SINGLE_SCOPES; scope++) {
+        rl_waiter *w = rl_room_front_locked(r, name, len, scope);
+        if (w && w != granted)
+            rl_waiter_wake_locked(r, w, RL_WAKE_LOOK);
+    }
+    rl_map_each_of(&r->listeners, rl_hash(name, len, 0), wake_listener, &it);
+}
+
 static void look_again(rl_map_node *n, void *rooms) RL_UNCHECKED
 {
     wake_room_locked(rooms, RL_CONTAINER(n, rl_room, node), RL_WAKE_LOOK);

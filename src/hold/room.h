@@ -183,6 +183,12 @@ void rl_rooms_grant(rl_rooms *r, const rl_notice *n);
 rl_room *rl_room_in_line_locked(rl_rooms *r, const void *name, size_t len,
                                 uint64_t room) RL_REQUIRES(&r->mutex);
 
+/* What was granted has taken the client out of the queue for that name: the fronts
+   of its other rooms, and who listens, are to stand there again. */
+void rl_rooms_left_queue_locked(rl_rooms *r, const void *name, size_t len,
+                                const rl_waiter *granted)
+    RL_REQUIRES(&r->mutex);
+
 /* The front of that room; NULL: nobody waits there. */
 rl_waiter *rl_room_front_locked(rl_rooms *r, const void *name, size_t len,
                                 uint64_t scope) RL_REQUIRES(&r->mutex);

@@ -110,5 +110,7 @@ void rl_rooms_grant(rl_rooms *r, const rl_notice *n)
         w->stands = !w->room->line;
         rl_waiter_wake_locked(r, w, RL_WAKE_LOOK);
     }
+    if (w && !w->room->line)
+        rl_rooms_left_queue_locked(r, n->name, n->len, w);
     rl_mutex_unlock(&r->mutex);
 }

@@ -85,6 +85,33 @@ TEST(grants, while_redisson_listens_the_lock_is_given_to_nobody)
     grants_scene_stop(&p);
 }
 
+/* Its bell, by which both were to be rung, is not in the queue any more. */
+TEST(grants, who_waits_beside_it_by_a_fair_handle_is_not_forgotten)
+{
+    grants_scene p = grants_scene_start(true, true);
+    rlock_lock_options opts = RLOCK_LOCK_OPTIONS_INIT;
+    rlock *fair;
+    int64_t at_ms;
+    opts.fair = true;
+    EXPECT_STATUS(
+        rlock_new_ex(p.o.cl, SCENE_LOCK, strlen(SCENE_LOCK), &opts, &fair),
+        RLOCK_OK);
+    waiter *first = grants_have_waited(&p);
+    waiter *plain = grants_queue_up(&p, p.o.lk, RLOCK_WATCHDOG);
+    waiter *in_line = waiter_start(fair, 30000, RLOCK_WATCHDOG);
+    EVENTUALLY(SOON, server_int(p.s.sv, "ZCARD rlock_line:{job}") == 1);
+    EXPECT_STATUS(waiter_end(first), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(plain, &at_ms), RLOCK_OK);
+    EVENTUALLY(WELL_BEFORE_POLL_MS, queued(p.s.sv, SCENE_LOCK) == 1);
+    int64_t freed_ms = test_now_ms();
+    EXPECT_STATUS(waiter_end(plain), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(in_line, &at_ms), RLOCK_OK);
+    EXPECT_BETWEEN(at_ms - freed_ms, 0, WELL_BEFORE_POLL_MS);
+    EXPECT_STATUS(waiter_end(in_line), RLOCK_OK);
+    rlock_free(fair);
+    grants_scene_stop(&p);
+}
+
 /* --- what is granted ------------------------------------------------------ */
 
 TEST(grants, what_was_granted_is_kept_by_renewals)
