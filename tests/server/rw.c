@@ -68,7 +68,7 @@ TEST(rw, all_who_wait_to_read_come_in_together)
     int64_t freed_ms = test_now_ms();
     EXPECT_STATUS(rlock_unlock(r.mine.write), RLOCK_OK);
     for (int i = 0; i < N; i++)
-        rw_expect_in(w[i], freed_ms); /* and none of them has unlocked */
+        waiter_expect_rung(w[i], freed_ms); /* and none of them has unlocked */
     for (int i = 0; i < N; i++)
         EXPECT_STATUS(waiter_end(w[i]), RLOCK_OK);
     EXPECT_INT(stats_of(r.s.cl).lost + stats_of(r.o.cl).lost, 0);
@@ -85,11 +85,11 @@ TEST(rw, nobody_begins_to_read_past_one_who_waits_to_write)
     waiter *reader = rw_stand(&r, r.theirs.read, 30000, 2);
     int64_t freed_ms = test_now_ms();
     unlock_times(r.mine.read, 2, RLOCK_OK);
-    rw_expect_in(writer, freed_ms);
+    waiter_expect_rung(writer, freed_ms);
     EXPECT(!waiter_returned(reader));
     freed_ms = test_now_ms();
     EXPECT_STATUS(waiter_end(writer), RLOCK_OK);
-    rw_expect_in(reader, freed_ms);
+    waiter_expect_rung(reader, freed_ms);
     EXPECT_STATUS(waiter_end(reader), RLOCK_OK);
     rw_scene_stop(&r);
 }
@@ -103,7 +103,7 @@ TEST(rw, one_who_gives_up_writing_lets_those_behind_read)
     int64_t canceled_ms = test_now_ms();
     rlock_cancel(r.theirs.write);
     EXPECT_STATUS(waiter_end(writer), RLOCK_CANCELED);
-    rw_expect_in(reader, canceled_ms);
+    waiter_expect_rung(reader, canceled_ms);
     EXPECT_STATUS(waiter_end(reader), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(r.mine.read), RLOCK_OK);
     rw_scene_stop(&r);
@@ -182,7 +182,7 @@ TEST(rw, the_only_one_who_reads_may_begin_to_write_at_once)
     EXPECT(rlock_is_held(r.mine.read) && !waiter_returned(w));
     int64_t freed_ms = test_now_ms();
     EXPECT_STATUS(rlock_unlock(r.mine.read), RLOCK_OK);
-    rw_expect_in(w, freed_ms);
+    waiter_expect_rung(w, freed_ms);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     rw_scene_stop(&r);
 }
@@ -192,7 +192,7 @@ TEST(rw, whoever_reads_beside_others_is_told_that_the_wait_would_not_end)
     rw_scene r = rw_scene_start(0);
     EXPECT_STATUS(rlock_lock(r.mine.read), RLOCK_OK);
     waiter *w = waiter_start(r.theirs.read, 0, RLOCK_WATCHDOG);
-    EXPECT_STATUS(waiter_status(w, &(int64_t){0}), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(w, NULL), RLOCK_OK);
     EXPECT_STATUS(rlock_trylock(r.mine.write), RLOCK_EDEADLK);
     EXPECT_CONTAINS(rlock_last_error()->message, "others read it");
     int64_t began_ms = test_now_ms();
@@ -219,7 +219,7 @@ TEST(rw, who_writes_may_read_and_go_on_reading_with_nobody_between)
     EXPECT_INT(rlock_token(r.mine.read), rlock_token(r.mine.write));
     int64_t freed_ms = test_now_ms();
     EXPECT_STATUS(rlock_unlock(r.mine.write), RLOCK_OK);
-    rw_expect_in(reader, freed_ms);
+    waiter_expect_rung(reader, freed_ms);
     EXPECT(rlock_is_held(r.mine.read) && !waiter_returned(writer));
     EXPECT_STATUS(waiter_end(reader), RLOCK_OK);
     EXPECT(!waiter_returned(writer));

@@ -169,7 +169,7 @@ static void expect_dead_ahead_cost_nothing(const char *side)
     EVENTUALLY(SOON, server_cmd(r.s.sv, "PUBSUB CHANNELS *")->elements == 1);
     int64_t freed_ms = test_now_ms();
     EXPECT_STATUS(rlock_unlock(r.theirs.write), RLOCK_OK);
-    rw_expect_in(w, freed_ms);
+    waiter_expect_rung(w, freed_ms);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     server_cmd(r.s.sv, "EVAL %s 0",
                "for _, k in ipairs(redis.call('KEYS', '*:rwlock_timeout:1')) "
@@ -197,8 +197,8 @@ TEST(rw_gone, who_must_not_subscribe_waits_in_line)
     waiter *writer = waiter_start(x.write, RLOCK_FOREVER, RLOCK_WATCHDOG);
     EVENTUALLY(SOON, rw_in_line(s.sv) == 3);
     EXPECT_STATUS(rlock_unlock(x.write), RLOCK_OK);
-    EXPECT_STATUS(waiter_status(one, &(int64_t){0}), RLOCK_OK);
-    EXPECT_STATUS(waiter_status(two, &(int64_t){0}), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(one, NULL), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(two, NULL), RLOCK_OK);
     EXPECT(!waiter_returned(writer));
     EXPECT_STATUS(waiter_end(one), RLOCK_OK);
     EXPECT_STATUS(waiter_end(two), RLOCK_OK);
@@ -223,7 +223,7 @@ TEST(rw_gone, in_a_cluster_each_has_its_turn_too)
         waiter *w = waiter_start(second->write, RLOCK_FOREVER, RLOCK_WATCHDOG);
         EVENTUALLY(SOON, stats_of(i % 2 ? visitor.cl : l.cl).waiting_now == 1);
         EXPECT_STATUS(rlock_unlock(first->read), RLOCK_OK);
-        EXPECT_STATUS(waiter_status(w, &(int64_t){0}), RLOCK_OK);
+        EXPECT_STATUS(waiter_status(w, NULL), RLOCK_OK);
         waiter *reader =
             waiter_start(first->read, RLOCK_FOREVER, RLOCK_WATCHDOG);
         EVENTUALLY(SOON, stats_of(i % 2 ? l.cl : visitor.cl).waiting_now == 1);
@@ -324,7 +324,7 @@ TEST(rw_gone, sides_go_on_at_the_master_that_is_elected)
     EXPECT_INT(rw_in_line(replica), 2);
     EXPECT(rlock_is_held(a.read) && !waiter_returned(w));
     EXPECT_STATUS(rlock_unlock(a.read), RLOCK_OK);
-    EXPECT_STATUS(waiter_status(w, &(int64_t){0}), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(w, NULL), RLOCK_OK);
     EXPECT(!waiter_returned(reader));
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     EXPECT_STATUS(waiter_end(reader), RLOCK_OK);

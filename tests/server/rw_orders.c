@@ -223,7 +223,7 @@ TEST(rw_orders,
     EVENTUALLY(SOON, deaf_at(r.s.sv) == 0);
     server_int(r.s.sv, "DEL " SCENE_LOCK);
     waiter *f = waiter_start(fair, RLOCK_FOREVER, RLOCK_WATCHDOG);
-    EXPECT_STATUS(waiter_status(w, &(int64_t){0}), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(w, NULL), RLOCK_OK);
     EXPECT_INT(rw_mode(r.theirs.write), 2);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     EXPECT_STATUS(waiter_end(f), RLOCK_OK);

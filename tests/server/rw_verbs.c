@@ -172,7 +172,7 @@ TEST(rw_verbs, force_ends_all_who_read_and_lets_in_who_waits)
     waiter *w = rw_stand(&r, r.theirs.write, RLOCK_FOREVER, 1);
     int64_t forced_ms = test_now_ms();
     EXPECT_STATUS(rlock_force_unlock(r.theirs.read), RLOCK_OK);
-    rw_expect_in(w, forced_ms);
+    waiter_expect_rung(w, forced_ms);
     events_wait(r.s.ev, RLOCK_EVENT_LOST, 1, SOON);
     EXPECT_STATUS(rlock_unlock(r.mine.read), RLOCK_LOST);
     EXPECT_STATUS(rlock_unlock(r.theirs.read), RLOCK_LOST);
@@ -450,7 +450,7 @@ TEST(rw_verbs, sides_are_members_of_a_multi_lock)
     EXPECT_STATUS(rlock_trylock(multi), RLOCK_BUSY);
     waiter *w = rw_stand(&r, multi, RLOCK_FOREVER, 1);
     EXPECT_STATUS(rlock_unlock(r.theirs.write), RLOCK_OK);
-    EXPECT_STATUS(waiter_status(w, &(int64_t){0}), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(w, NULL), RLOCK_OK);
     EXPECT_STATUS(rlock_trylock(r.theirs.write), RLOCK_BUSY);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     rlock_free(multi);
@@ -470,7 +470,7 @@ TEST(rw_verbs, replicas_have_what_is_granted)
     waiter *w = waiter_start(x.read, RLOCK_FOREVER, RLOCK_WATCHDOG);
     EVENTUALLY(SOON, rw_in_line(f.s.sv) == 1);
     EXPECT_STATUS(rlock_unlock(x.write), RLOCK_OK);
-    EXPECT_STATUS(waiter_status(w, &(int64_t){0}), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(w, NULL), RLOCK_OK);
     EXPECT_INT(server_int(f.replica[0], "HLEN " SCENE_LOCK), 3);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(x.read), RLOCK_OK);

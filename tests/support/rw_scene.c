@@ -55,10 +55,3 @@ waiter *rw_stand(rw_scene *r, rlock *lk, int64_t wait_ms, int n)
     EVENTUALLY(SOON, rw_in_line(r->s.sv) == n);
     return w;
 }
-
-void rw_expect_in(waiter *w, int64_t since_ms)
-{
-    int64_t at_ms;
-    EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
-    EXPECT_BETWEEN(at_ms - since_ms, 0, WELL_BEFORE_POLL_MS);
-}

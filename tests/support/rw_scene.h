@@ -34,7 +34,5 @@ long long rw_in_line(server *sv);
 int rw_mode(rlock *either);
 /* One waits, as the n-th in line. */
 waiter *rw_stand(rw_scene *r, rlock *lk, int64_t wait_ms, int n);
-/* It has it, and in good time: nobody had to look for it. */
-void rw_expect_in(waiter *w, int64_t since_ms);
 
 #endif

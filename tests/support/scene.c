@@ -365,6 +365,13 @@ rlock_status waiter_status(waiter *w, int64_t *at_ms)
     return w->status;
 }
 
+void waiter_expect_rung(waiter *w, int64_t since_ms)
+{
+    int64_t at_ms;
+    EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
+    EXPECT_BETWEEN(at_ms - since_ms, 0, WELL_BEFORE_POLL_MS);
+}
+
 rlock_status waiter_end(waiter *w)
 {
     atomic_store(&w->go_on, true);

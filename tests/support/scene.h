@@ -121,8 +121,10 @@ waiter *waiter_start(rlock *lk, int64_t wait_ms, int64_t lease_ms);
  */
 void waiters_settle(server *sv, int n, rlock_client *cl, int n_threads);
 bool waiter_returned(waiter *w);
-/* Until acquire has returned; what, and when (test_now_ms). */
+/* Until acquire has returned; what, and when (test_now_ms; may be NULL). */
 rlock_status waiter_status(waiter *w, int64_t *at_ms);
+/* It has the lock, and in good time: it was rung, and had not to look for it. */
+void waiter_expect_rung(waiter *w, int64_t since_ms);
 /* Has it unlock, if it acquired, and joins it; what acquire returned. */
 rlock_status waiter_end(waiter *w);
 
