@@ -140,6 +140,7 @@ typedef struct rl_hold {
     uint8_t member;      /* fixed; Red: which node this is */
     uint8_t layout : 7;  /* fixed; rlock_layout */
     bool stood : 1;      /* fixed once held; its release grants (grant.lua) */
+    uint8_t : 0;         /* what is above is read without the mutex */
     uint8_t sent_on : 6; /* so often in a row its renewal was, by redirects */
     bool claimed : 1;    /* lease_ms is less than a renewal's, and all it has */
     bool paired : 1;     /* a side: its owner has asked for the other, too */
@@ -152,8 +153,7 @@ typedef struct rl_hold {
     bool unknown;        /* an acquire may still arrive: leave a tombstone */
     bool split;          /* its undoing was put off, as its slot moves */
     bool keeps;          /* the renewal in flight keeps its token's key */
-    bool renewed : 1;    /* by the keeper; this and what follows share a byte:
-                            nobody reads them without the mutex */
+    bool renewed : 1;    /* by the keeper; all in this byte with the mutex */
     bool paused : 1;     /* but not now: an extend is under way */
     bool in_flight : 1;  /* the keeper has asked and waits for the answer */
     bool astray : 1;     /* another command than its acquire may still arrive */
