@@ -123,25 +123,6 @@ static party party_limited(const nodes *ns, int64_t max_hold_ms)
     return p;
 }
 
-/* Each has it by now, and that counts: one may have been late for the acquire. */
-static void await_renewals(const party *p)
-{
-    int before[3];
-    EXPECT_INT(p->n, 3);
-    for (size_t i = 0; i < p->n; i++)
-        before[i] = events_count(p->ev[i], RLOCK_EVENT_RENEWED);
-    for (size_t i = 0; i < p->n; i++)
-        events_wait(p->ev[i], RLOCK_EVENT_RENEWED, before[i] + 2, SOON);
-}
-
-/* Deleted there, it is had again; from the next renewals on that counts. */
-static void have_again(const party *p, server *sv)
-{
-    EXPECT_INT(server_int(sv, "DEL %s", SCENE_LOCK), 1);
-    EVENTUALLY(SOON, node_has(sv));
-    await_renewals(p);
-}
-
 /* Each node has it for a shorter time than that; the whole has not. */
 TEST(red_loss, a_hold_whose_nodes_were_granted_anew_ends_at_max_hold_ms)
 {
@@ -150,9 +131,9 @@ TEST(red_loss, a_hold_whose_nodes_were_granted_anew_ends_at_max_hold_ms)
     party p = party_limited(&ns, MAX_HOLD_MS);
     EXPECT_STATUS(rlock_acquire(p.lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
     int64_t began_ms = test_now_ms();
-    await_renewals(&p);
+    party_await_renewals(&p);
     for (size_t i = 0; i < ns.n; i++)
-        have_again(&p, ns.sv[i]);
+        party_have_again(&p, ns.sv[i]);
     EXPECT(rlock_is_held(p.lk));
     EVENTUALLY(SOON, !rlock_is_held(p.lk));
     EXPECT_BETWEEN(test_since_ms(began_ms), 0, MAX_HOLD_MS + 500);
@@ -246,8 +227,7 @@ TEST(red_loss, a_loss_tells_the_levels_of_the_whole)
     rlock_event ev;
     nodes ns = nodes_start(3);
     party p = party_join(&ns, 3000, 0);
-    EXPECT_STATUS(rlock_lock(p.lk), RLOCK_OK);
-    EVENTUALLY(SOON, party_holding(&p) == 3);
+    party_hold_renewed(&p);
     server_pause(ns.sv[2]);
     EXPECT_STATUS(rlock_lock(p.lk), RLOCK_OK);
     server_resume(ns.sv[2]);

@@ -208,6 +208,22 @@ void party_hold_renewed(party *p)
     EVENTUALLY(SOON, rlock_extend(p->lk, RLOCK_WATCHDOG) == RLOCK_OK);
 }
 
+void party_await_renewals(const party *p)
+{
+    int before[RLOCK_RED_MAX];
+    for (size_t i = 0; i < p->n; i++)
+        before[i] = events_count(p->ev[i], RLOCK_EVENT_RENEWED);
+    for (size_t i = 0; i < p->n; i++)
+        events_wait(p->ev[i], RLOCK_EVENT_RENEWED, before[i] + 2, SOON);
+}
+
+void party_have_again(const party *p, server *sv)
+{
+    EXPECT_INT(server_int(sv, "DEL %s", SCENE_LOCK), 1);
+    EVENTUALLY(SOON, node_has(sv));
+    party_await_renewals(p);
+}
+
 int party_events(const party *p, rlock_event_type type)
 {
     int n = 0;
