@@ -101,7 +101,8 @@ TEST(grants_ends, the_token_of_a_long_watchdog_lease_is_kept_as_long_as_ever)
     grants_scene_stop(&p);
 }
 
-/* Nobody can tell it from a program of Redisson's. */
+/* Nobody can tell it from a program of Redisson's. The ring that comes on the
+   second channel may find nobody any more, and is passed on. */
 TEST(grants_ends, who_listens_to_redissons_channel_while_it_waits_is_rung)
 {
     rlock_options opts = RLOCK_OPTIONS_INIT;
@@ -113,7 +114,7 @@ TEST(grants_ends, who_listens_to_redissons_channel_while_it_waits_is_rung)
     long long before = script_calls(p.s.sv);
     EXPECT_STATUS(waiter_end(first), RLOCK_OK);
     EXPECT_STATUS(waiter_status(second, NULL), RLOCK_OK);
-    EXPECT_INT(script_calls(p.s.sv) - before, 2);
+    EXPECT_BETWEEN(script_calls(p.s.sv) - before, 2, 3);
     EXPECT_STATUS(waiter_end(second), RLOCK_OK);
     grants_scene_stop(&p);
 }
