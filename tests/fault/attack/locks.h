@@ -10,7 +10,7 @@
 
 #include "attack.h"
 
-enum { LOCK_KEY_MAX = 24, LOCK_LABEL_MAX = 24 };
+enum { LOCK_KEY_MAX = 32, LOCK_LABEL_MAX = 24 };
 
 lock_kind lock_kind_of(int lock);
 /* Is it at one server, which grants and forgets it as a whole? */
