@@ -37,10 +37,10 @@ typedef struct rl_job_args {
     rl_guarded *guarded;   /* of a guarded call; there until the end */
     const rl_fault *wrong; /* why that cannot be sent, unless RLOCK_OK */
     rl_cancel cancel;      /* of an acquire */
-    const rlock
-        *waits_as;    /* whose rlock_cancel() ends it; NULL: the lock's own */
+    const rlock *waits_as; /* whose rlock_cancel() ends it; NULL: its own */
     rl_group *joins;  /* the same, of a member: its lock's group; or NULL */
     bool lapses;      /* of an unlock: what is left is not renewed any more */
+    int64_t until_us; /* of a member: its whole's call is over then; or 0 */
     int64_t asked_us; /* of what was started: its time runs from then on, also
                          while it stands in line. 0: from its first step on */
 } rl_job_args;

@@ -259,6 +259,7 @@ rl_op *rl_multi_ask_alone(rl_multi_call *p, rlock *lk, const rl_job_args *w,
                           rl_multi_step *then)
 {
     rl_lock_begin(&p->member, lk, w, p->room);
+    p->member.args.until_us = p->until_us;
     p->then = then;
     return member_asked(&p->job);
 }

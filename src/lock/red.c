@@ -57,7 +57,8 @@ typedef struct red_job {
     int home; /* the thread's state, while inside of the home's client */
     int level;
     int64_t began_us;
-    bool renewed; /* before an extend */
+    int64_t until_us; /* when the whole's call ends, of a member; or RL_NEVER */
+    bool renewed;     /* before an extend */
     union {
         struct {
             rl_acquire it;
@@ -131,6 +132,7 @@ static rl_op *acquire_first(red_job *j)
     rl_op_init(&a->op, b->part);
     a->op.several = true;
     rl_acquire_init(a, j->began_us);
+    a->call_until_us = rl_min(a->call_until_us, j->until_us);
     return rl_job_ask(&j->job, &a->op, first_acquired);
 }
 
@@ -172,7 +174,7 @@ static rl_op *reenter(red_job *j)
                                              "the hold count is at its end"));
         }
         x->request.level = j->level;
-        rl_part_limit(x, lease_ms);
+        rl_part_limit(x, lease_ms, j->until_us);
     }
     return rl_job_ask(&j->job, &ns->op, level_asked);
 }
@@ -249,9 +251,10 @@ static rl_op *extend(rl_job *job)
     rl_nodes_begin(ns, true);
     e->op = ns->op;
     add_extends(ns, &e->op, now_us);
-    rl_extend_init(e, lease_ms,
-                   rl_confirmed_end(ns->core[0], rl_replicas_of(ns->core[0], 0),
-                                    rl_job_args_began(&j->args)));
+    int64_t until_us =
+        rl_confirmed_end(ns->core[0], rl_replicas_of(ns->core[0], 0),
+                         rl_job_args_began(&j->args));
+    rl_extend_init(e, lease_ms, rl_min(until_us, j->until_us));
     return rl_job_ask(job, &e->op, extended);
 }
 
@@ -267,7 +270,8 @@ static rl_part *release_part(rl_nodes *ns, size_t i)
     return x;
 }
 
-static void add_releases(rl_nodes *ns, int level, int64_t now_us)
+static void add_releases(rl_nodes *ns, int level, int64_t until_us,
+                         int64_t now_us)
 {
     rl_nodes_begin(ns, true);
     ns->op.insist = false;
@@ -280,7 +284,7 @@ static void add_releases(rl_nodes *ns, int level, int64_t now_us)
             level > 0 ? rl_op_new_part(&ns->op, i) : release_part(ns, i);
         if (x) {
             rl_part_release(x, ns->core[i], ns->hold[i], level, now_us);
-            rl_part_limit(x, RLOCK_WATCHDOG);
+            rl_part_limit(x, RLOCK_WATCHDOG, until_us);
         } else if (level == 0) {
             rl_hold_undo(&ns->core[i]->holds, ns->hold[i], now_us);
         }
@@ -341,7 +345,7 @@ static rl_op *unlock(rl_job *job)
     } else if (j->args.lapses) {
         rl_nodes_set_policy(ns, false, now_us);
     }
-    add_releases(ns, j->level, now_us);
+    add_releases(ns, j->level, j->until_us, now_us);
     return rl_job_ask(job, &ns->op, unlocked);
 }
 
@@ -358,6 +362,7 @@ static rl_job *red_begin(rlock *lk, const rl_job_args *w, void *room)
     j->job = (rl_job){.next = first[w->verb]};
     j->lk = lk;
     j->args = *w;
+    j->until_us = w->until_us ? w->until_us : RL_NEVER;
     return &j->job;
 }
 
@@ -374,7 +379,7 @@ static rlock_status force_nodes(rlock *lk, rl_nodes *ns, const rlock_holder *at)
             continue;
         rl_part_force(x, ns->core[i], &lk->target, at ? at[i].raw : NULL,
                       rl_now_us());
-        rl_part_limit(x, RLOCK_WATCHDOG);
+        rl_part_limit(x, RLOCK_WATCHDOG, RL_NEVER);
     }
     rl_drive(&ns->op);
     for (size_t i = 0; i < ns->n; i++)

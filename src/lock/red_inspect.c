@@ -87,7 +87,7 @@ static void ask_nodes(const rlock *lk, rl_nodes *ns,
         if (!x)
             continue;
         rl_part_inspect(x, ns->core[i], &lk->target, &holder[i], rl_now_us());
-        rl_part_limit(x, RLOCK_WATCHDOG);
+        rl_part_limit(x, RLOCK_WATCHDOG, RL_NEVER);
     }
     rl_drive(&ns->op);
 }

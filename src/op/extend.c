@@ -57,7 +57,7 @@ static rl_next ask(rl_extend *e, int64_t now_us)
         rl_hold_has_landed(&x->core->holds, x->hold, NULL);
         rl_part_extend(x, x->core, x->hold, e->lease_ms, e->until_us, now_us);
         if (e->op.several && e->op.early)
-            rl_part_limit(x, e->lease_ms);
+            rl_part_limit(x, e->lease_ms, e->until_us);
         if (!landed)
             refuse(x, now_us);
     }

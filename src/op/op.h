@@ -221,8 +221,9 @@ static inline unsigned rl_part_slot(const rl_part *x)
 /* Puts the part's call on a line. */
 void rl_part_push(rl_part *x, rl_line *l, int64_t now_us);
 
-/* How long a part among several is waited for, for a verb about this lease. */
-void rl_part_limit(rl_part *x, int64_t lease_ms);
+/* How long a part among several is waited for, for a verb about this lease, in a
+   call that is over at until_us. */
+void rl_part_limit(rl_part *x, int64_t lease_ms, int64_t until_us);
 
 /*
  * The op goes on without the part: it is freed, or frees itself when its answer

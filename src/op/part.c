@@ -245,10 +245,11 @@ void rl_part_push(rl_part *x, rl_line *l, int64_t now_us)
 #define WAY_OF_LEASE         3
 #define SHORTEST_PATIENCE_US 5000
 
-void rl_part_limit(rl_part *x, int64_t lease_ms)
+void rl_part_limit(rl_part *x, int64_t lease_ms, int64_t until_us)
 {
     const rl_core *c = x->core;
     x->ask.patient = false; /* a quorum does without it meanwhile */
+    x->until_us = rl_min(x->until_us, until_us);
     int64_t us = rl_lease_of(c, lease_ms) * 1000 / PATIENCE_OF_LEASE;
     x->patience_us = rl_min(rl_max(us, SHORTEST_PATIENCE_US),
                             c->set.command_timeout_ms * 1000);

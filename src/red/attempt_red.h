@@ -17,8 +17,7 @@ static inline bool rl_vote_is_granted(const rl_part *x)
 /* No part takes longer than the call, or than its lease allows. */
 static inline void rl_vote_limit(const rl_acquire *a, rl_part *x)
 {
-    x->until_us = rl_min(x->until_us, a->call_until_us);
-    rl_part_limit(x, a->lease_ms);
+    rl_part_limit(x, a->lease_ms, a->call_until_us);
 }
 
 /* --- the token ------------------------------------------------------------ */
