@@ -9,7 +9,7 @@ static void expect_limit(int64_t lease_ms, int64_t patience_us, int64_t way_us)
     deed d;
     open_deed(&d);
     rl_part_leave(d.x, core(&d), &play_job, d.p.now_us);
-    rl_part_limit(d.x, lease_ms);
+    rl_part_limit(d.x, lease_ms, RL_NEVER);
     EXPECT_INT(d.x->patience_us, patience_us);
     EXPECT_INT(d.x->way_us, way_us);
     EXPECT_BETWEEN(d.x->limit_us, 1, patience_us);
@@ -26,6 +26,19 @@ TEST_CASE(part, a_part_of_a_short_lease_has_5_ms,
           expect_limit(60, 5 * MS, 20 * MS))
 TEST_CASE(part, a_part_of_a_long_lease_has_a_commands_time,
           expect_limit(3600000, PLAY_TIMEOUT_MS *MS, PLAY_TIMEOUT_MS *MS))
+
+TEST(part, a_part_is_not_asked_for_longer_than_its_call)
+{
+    deed d;
+    open_deed(&d);
+    rl_part_leave(d.x, core(&d), &play_job, d.p.now_us);
+    int64_t until_us = d.x->until_us;
+    rl_part_limit(d.x, RLOCK_WATCHDOG, RL_NEVER);
+    EXPECT_INT(d.x->until_us, until_us);
+    rl_part_limit(d.x, RLOCK_WATCHDOG, until_us - 1);
+    EXPECT_INT(d.x->until_us, until_us - 1);
+    close_deed(&d);
+}
 
 TEST(part, a_part_that_there_is_no_memory_for_is_lacking)
 {

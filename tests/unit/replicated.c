@@ -220,8 +220,8 @@ TEST(replicated, a_nodes_patience_is_longer_by_theirs)
     begin_take(&d, &play_job, LEASE_MS);
     rl_part plain = *d.x;
     plain.ask.confirm.replicas = 0;
-    rl_part_limit(&plain, LEASE_MS);
-    rl_part_limit(d.x, LEASE_MS);
+    rl_part_limit(&plain, LEASE_MS, RL_NEVER);
+    rl_part_limit(d.x, LEASE_MS, RL_NEVER);
     EXPECT_INT(d.x->limit_us - plain.limit_us, WAIT_MS * MS);
     EXPECT_INT(d.x->patience_us - plain.patience_us, WAIT_MS * MS);
     EXPECT_INT(answer(&d, GRANTED(123)), RL_ASK);
