@@ -9,11 +9,13 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "nodes.h"
+#include "pairs.h"
 #include "rounds.h"
 
 #define CYCLES 500
@@ -330,6 +332,96 @@ static void weigh(const char *one)
               "%.1f KiB against %.1f KiB, stacks not counted", b, a);
 }
 
+/* --- renewals beside a burst ---------------------------------------------- */
+
+#define BURST      10000
+#define WAITS      100
+#define RENEWED_MS 3000 /* the lease */
+#define BURST_NS   INT64_C(6000000000)
+
+/* Written by who tells events. */
+typedef struct renewals {
+    int64_t last_ns, most_ns;
+} renewals;
+
+static void note_renewal(const rlock_event *ev, void *arg)
+{
+    renewals *x = arg;
+    int64_t now_ns = bench_now_ns();
+    if (ev->type != RLOCK_EVENT_RENEWED || ev->name_len != strlen(PAIR) ||
+        memcmp(ev->name, PAIR, strlen(PAIR)) != 0)
+        return;
+    if (x->last_ns && now_ns - x->last_ns > x->most_ns)
+        x->most_ns = now_ns - x->last_ns;
+    x->last_ns = now_ns;
+}
+
+/* One that has not the lock of the pairs, with its replica; a key of its. */
+static void silence_another(char key[32])
+{
+    const bench_server *kept = bench_master_of(&nodes, PAIR);
+    bench_server *other = NULL;
+    for (int i = 0; !other || other == kept; i++) {
+        snprintf(key, 32, "{silent:%d}", i);
+        other = bench_master_of(&nodes, key);
+    }
+    for (int i = 0; i < BENCH_NODES; i++)
+        freeReplyObject(bench_reply(
+            &nodes.at[i], "CONFIG SET cluster-require-full-coverage no"));
+    bench_hang(bench_replica_of(&nodes, other));
+    bench_hang(other);
+}
+
+/* Some wait at the silent one; all pairs are where the lock is renewed. */
+static int burst(loop busy, const char *silent)
+{
+    int rounds = 0;
+    loop waiting = busy;
+    request w[WAITS], *r = bench_alloc(BURST, sizeof *r);
+    for (int i = 0; i < BURST; i++)
+        r[i] = request_new(&busy, "{" PAIR "}", i);
+    for (int i = 0; i < WAITS; i++) {
+        w[i] = request_new(&waiting, silent, i);
+        request_wait(&w[i]);
+    }
+    for (int64_t began = bench_now_ns(); bench_now_ns() - began < BURST_NS;
+         rounds++)
+        loop_run(&busy, r, BURST, 1);
+    loop_cancel(&waiting);
+    for (int i = 0; i < BURST; i++)
+        request_free(&r[i]);
+    for (int i = 0; i < WAITS; i++)
+        request_free(&w[i]);
+    free(r);
+    return rounds;
+}
+
+static void keep_time(void)
+{
+    char silent[32];
+    renewals x = {0};
+    loop l = {0};
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    o.uri = nodes.uri;
+    o.watchdog_lease_ms = RENEWED_MS;
+    o.on_event = note_renewal;
+    o.event_arg = &x;
+    bench_ok(rlock_client_new(&o, &l.cl));
+    l.fd = rlock_client_fd(l.cl);
+    rlock *lk = bench_lock(l.cl, PAIR);
+    bench_ok(rlock_lock(lk));
+    silence_another(silent);
+    int rounds = burst(l, silent);
+    bench_ok(rlock_unlock(lk));
+    rlock_free(lk);
+    rlock_client_free(l.cl);
+    bench_check(x.most_ns > 0, "nothing was renewed twice");
+    bench_row("latest renewal beside 10,000 started pairs and a master that is "
+              "silent, after it was due",
+              20, (double)x.most_ns / 1e6 - RENEWED_MS / 3.0, " ms",
+              "%d pairs in %.1f s", rounds * BURST, (double)BURST_NS / 1e9);
+}
+
 int main(int argc, char **argv)
 {
     const char *uri = bench_uri(argc, argv);
@@ -344,5 +436,6 @@ int main(int argc, char **argv)
     contend();
     weigh(tcp);
     renew(tcp);
+    keep_time();
     return 0;
 }
