@@ -311,17 +311,12 @@ static void ask_locked(rl_mux *h, rl_port *s) RL_REQUIRES(&h->mutex)
     refuse(s, &f);
 }
 
-static void ask(rl_port *s)
-{
-    rl_mutex_lock(&s->mux->mutex);
-    ask_locked(s->mux, s);
-    rl_mutex_unlock(&s->mux->mutex);
-}
-
 /* Leads, or sends, if that is for this thread to do; else it can sleep. */
-static bool help(rl_mux *h, rl_port *s, int64_t until_us)
+static bool help(rl_mux *h, rl_port *s, bool asks, int64_t until_us)
 {
     rl_mutex_lock(&h->mutex);
+    if (asks)
+        ask_locked(h, s);
     bool leads = rl_port_waits(s) && (!h->leader || h->leader == s);
     if (leads)
         lead_locked(h, s, until_us);
@@ -378,11 +373,12 @@ static void tell(rl_port *s)
 
 void rl_port_exchange(rl_port *s, int64_t until_us)
 {
-    if (!rl_port_waits(s) && rl_now_us() < until_us)
-        ask(s);
-    while (rl_port_waits(s) && rl_now_us() < until_us)
-        if (!help(s->mux, s, until_us))
+    bool asks = !rl_port_waits(s);
+    while ((asks || rl_port_waits(s)) && rl_now_us() < until_us) {
+        if (!help(s->mux, s, asks, until_us))
             sleep_until(s, until_us);
+        asks = false;
+    }
     if (rl_port_waits(s))
         withdraw(s);
     tell(s);

@@ -31,11 +31,11 @@ static const struct {
     figures most, aim;
 } limits[] = {
     [ACQUIRE] = {"acquire of a free lock",
-                 {479, 320, 39, 12, 15, 23},
+                 {477, 319, 39, 11, 14, 23},
                  {350, 0, 26, 8, 7, 16}},
-    [BUSY] = {"trylock of a busy lock", {505, 306, 39, 11, 14, 23}, {0}},
-    [REENTRY] = {"re-entry", {478, 285, 34, 15, 15, 24}, {0}},
-    [UNLOCK] = {"unlock", {440, 286, 39, 15, 16, 25}, {0}},
+    [BUSY] = {"trylock of a busy lock", {503, 305, 39, 10, 13, 23}, {0}},
+    [REENTRY] = {"re-entry", {476, 284, 34, 14, 14, 24}, {0}},
+    [UNLOCK] = {"unlock", {438, 285, 39, 14, 15, 25}, {0}},
     [IS_HELD] = {"is_held", {20, 20, 6, 1, 1, 11}, {0}},
     [START] = {"start of an acquire", {263, 185, 30, 6, 8, 25}, {0}},
     [RENEWAL] = {"renewal, on the loop", {279, 169, 21, 7, 9, 27}, {0}},
