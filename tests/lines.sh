@@ -14,7 +14,7 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=43010
+most_src=43022
 most_files=294
 most_cli=6755
 most_cli_files=44

@@ -110,7 +110,7 @@ static rlock_status init_engine(rl_engine *e, const rlock_options *o)
     e->pool_size = o->pool_size ? o->pool_size : POOL_SIZE;
     bool ok = init_core(&e->core, o);
     ok = rl_node_init(&e->node, e, &e->core.holds.first) && ok;
-    rl_notifier_init(e);
+    ok = rl_notifier_init(e) && ok;
     rl_async_init(&e->async, &e->loop, &e->completions);
     rl_completions_init(&e->completions);
     e->core.post_event = rl_event_post;
@@ -139,7 +139,7 @@ static void fini_engine(rl_engine *e)
     rl_script_cache_fini(&c->script_cache, false);
     rl_holds_fini(&c->holds, false);
     rl_topology_free(e);
-    rl_notifier_fini(&e->notifier);
+    rl_notifier_fini(&e->notifier, false);
     rl_async_fini(&e->async, false);
     rl_completions_fini(&e->completions, false);
     rl_server_run_fini(&c->server_run);
@@ -167,6 +167,7 @@ static void fini_engine_forked(rl_engine *e)
     rl_node_fini(&e->node, true);
     rl_loop_fini(&e->loop, true);
     rl_async_fini(&e->async, true);
+    rl_notifier_fini(&e->notifier, true);
     rl_completions_fini(&e->completions, true);
 }
 

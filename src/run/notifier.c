@@ -11,6 +11,7 @@
 #include "run/notifier.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "hold/due.h"
@@ -143,8 +144,10 @@ static void deliver_reconnected(rl_engine *e)
 
 void rl_notifier_failover(rl_engine *e, const char *text)
 {
+    struct rl_notes *notes = e->notifier.notes;
     rl_mutex_lock(&e->core.holds.mutex);
-    snprintf(e->notifier.failover, sizeof e->notifier.failover, "%s", text);
+    if (notes)
+        snprintf(notes->failover, sizeof notes->failover, "%s", text);
     rl_mutex_unlock(&e->core.holds.mutex);
     rl_holds_failed_over(&e->core.holds, true, rl_now_us());
 }
@@ -152,8 +155,10 @@ void rl_notifier_failover(rl_engine *e, const char *text)
 void rl_notifier_warn(rl_engine *e, const char *text)
 {
     rl_holds *t = &e->core.holds;
+    struct rl_notes *notes = e->notifier.notes;
     rl_mutex_lock(&t->mutex);
-    snprintf(e->notifier.warning, sizeof e->notifier.warning, "%s", text);
+    if (notes)
+        snprintf(notes->warning, sizeof notes->warning, "%s", text);
     e->notifier.warned = t->wants_reports;
     rl_holds_nudge_locked(t, 0);
     rl_mutex_unlock(&t->mutex);
@@ -164,7 +169,7 @@ static void deliver_text_locked(rl_engine *e, rlock_event_type type,
                                 const char *kept)
     RL_REQUIRES(&e->core.holds.mutex)
 {
-    char text[sizeof e->notifier.failover];
+    char text[sizeof e->notifier.notes->failover];
     rlock_event ev = {.type = type, .name = "", .message = text, .owner = ""};
     strcpy(text, kept);
     rl_mutex_unlock(&e->core.holds.mutex);
@@ -190,12 +195,13 @@ static bool deliver_locked(rl_engine *e) RL_REQUIRES(&e->core.holds.mutex)
     report r;
     if (e->core.holds.failed_over) {
         e->core.holds.failed_over = false;
-        deliver_text_locked(e, RLOCK_EVENT_FAILOVER, e->notifier.failover);
+        deliver_text_locked(e, RLOCK_EVENT_FAILOVER,
+                            e->notifier.notes->failover);
         return true;
     }
     if (e->notifier.warned) {
         e->notifier.warned = false;
-        deliver_text_locked(e, RLOCK_EVENT_WARNING, e->notifier.warning);
+        deliver_text_locked(e, RLOCK_EVENT_WARNING, e->notifier.notes->warning);
         return true;
     }
     if (e->core.holds.reconnected) {
@@ -317,16 +323,22 @@ static void wake(rl_holds *t)
     rl_loop_nudge(&e->loop, &e->notifier.watcher);
 }
 
-void rl_notifier_init(rl_engine *e)
+bool rl_notifier_init(rl_engine *e)
 {
-    rl_cond_init(&e->notifier.wake);
-    e->notifier.watcher = (rl_watcher){.turn = turn, .look = look};
+    rl_notifier *n = &e->notifier;
+    rl_cond_init(&n->wake);
+    n->watcher = (rl_watcher){.turn = turn, .look = look};
     e->core.holds.wake = wake;
+    bool wanted = e->core.holds.wants_reports;
+    n->notes = wanted ? calloc(1, sizeof *n->notes) : NULL;
+    return n->notes || !wanted;
 }
 
-void rl_notifier_fini(rl_notifier *n)
+void rl_notifier_fini(rl_notifier *n, bool forked)
 {
-    rl_cond_fini(&n->wake);
+    free(n->notes);
+    if (!forked)
+        rl_cond_fini(&n->wake);
 }
 
 bool rl_notifier_start(rl_engine *e)

@@ -17,18 +17,21 @@
 
 struct rl_engine;
 
+/* What the next event of the kind says. */
+struct rl_notes {
+    char failover[640], warning[640];
+};
+
 typedef struct rl_notifier {
     rl_watcher watcher;
-    rl_thread thread; /* the loop's, once that runs */
-    rl_cond wake;     /* with the hold table's mutex */
-    /* What the next event of the kind says; guarded by that mutex, too. */
-    char failover[640];
-    char warning[640];
-    bool warned; /* there is a warning to be told */
+    rl_thread thread;       /* the loop's, once that runs */
+    rl_cond wake;           /* with the hold table's mutex */
+    struct rl_notes *notes; /* guarded by that mutex, too; NULL: no on_event */
+    bool warned;            /* there is a warning to be told */
 } rl_notifier;
 
-void rl_notifier_init(struct rl_engine *e);
-void rl_notifier_fini(rl_notifier *n);
+bool rl_notifier_init(struct rl_engine *e); /* false: out of memory */
+void rl_notifier_fini(rl_notifier *n, bool forked);
 
 /* No effect when it is on the loop. False: no thread, or out of memory. For
    rl_engine_start(), before the loop runs. */

@@ -63,7 +63,7 @@ static void open_desk(desk *d)
     memset(d, 0, sizeof *d);
     at = d;
     engine_open(&d->e, &d->p);
-    rl_notifier_init(&d->e);
+    EXPECT(rl_notifier_init(&d->e));
     d->e.core.set.dispatch_events = true;
     d->e.core.post_event = post;
     d->e.core.node = "unix:/here";
@@ -73,7 +73,7 @@ static void open_desk(desk *d)
 static void close_desk(desk *d)
 {
     engine_close(&d->e, d->p.now_us);
-    rl_notifier_fini(&d->e.notifier);
+    rl_notifier_fini(&d->e.notifier, false);
     play_close_core(&d->e.core);
     play_close(&d->p);
 }
@@ -363,7 +363,9 @@ TEST(notifier, nothing_is_kept_for_who_wants_no_events)
 {
     desk d;
     open_desk(&d);
+    rl_notifier_fini(&d.e.notifier, false);
     holds(&d)->wants_reports = false;
+    EXPECT(rl_notifier_init(&d.e) && !d.e.notifier.notes);
     rl_notifier_warn(&d.e, "beware");
     rl_notifier_failover(&d.e, "h:2");
     rl_holds_reconnected(holds(&d));
