@@ -105,6 +105,14 @@ TEST(client_remedy, a_server_of_a_cluster_that_has_no_slots_wants_redis_cluster)
     server_stop(sv);
 }
 
+static bool is_refused_as(const rlock_options *opts, const char *what)
+{
+    expect_refused(opts, RLOCK_EIO);
+    return strstr(message(), what) != NULL;
+}
+
+/* A server that waits for more of the handshake ends it by the time limit. On a
+   busy machine a Sentinel's end may be noted too late to be told. */
 TEST(client_remedy, a_plain_port_does_not_want_rediss)
 {
     need_tls();
@@ -118,7 +126,8 @@ TEST(client_remedy, a_plain_port_does_not_want_rediss)
     snprintf(uri, sizeof uri, "rediss-sentinel://127.0.0.1:%d/main",
              server_port(sv));
     o.uri = uri;
-    expect_said(&o, RLOCK_EIO, "TLS handshake", "is it a port for TLS?");
+    EVENTUALLY(SOON, is_refused_as(&o, "TLS handshake"));
+    EXPECT_CONTAINS(message(), "is it a port for TLS?");
     server_stop(sv);
 }
 
