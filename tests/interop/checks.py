@@ -62,6 +62,7 @@ LONG = 30000  # a lease that ends nothing here
 SHORT = 1000  # one that is to run out
 WATCHDOG = 1500  # what LEASE 0 stands for
 SOON = 1000  # for what takes no time of its own
+FIRST = 3000  # the same in a JVM, which still has classes to load
 POLL = 2500  # the same for rlock, when only its look every 2 s tells it
 LIMIT = 10000  # for an answer that is not about time
 START = 60000  # and for the first one: a JVM comes up, beside other work
@@ -780,7 +781,8 @@ def main(directory):
                          "ours renews extends nests" +
                          (" latches sides permits fair" if "java" in suite.traits
                           else ""), suite.wakes, suite.rounds),
-                    Side(suite.library, [theirs, *where], suite.traits, SOON,
+                    Side(suite.library, [theirs, *where], suite.traits,
+                         FIRST if "java" in suite.traits else SOON,
                          suite.rounds),
                     suite.only)
         for server in servers + nodes:
