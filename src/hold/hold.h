@@ -140,7 +140,7 @@ typedef struct rl_hold {
     uint8_t member;      /* fixed; Red: which node this is */
     uint8_t layout : 7;  /* fixed; rlock_layout */
     bool stood : 1;      /* fixed once held; its release grants (grant.lua) */
-    uint8_t : 0;         /* what is above is read without the mutex */
+    uint8_t : 0;         /* these two are read without the mutex */
     uint8_t sent_on : 6; /* so often in a row its renewal was, by redirects */
     bool claimed : 1;    /* lease_ms is less than a renewal's, and all it has */
     bool paired : 1;     /* a side: its owner has asked for the other, too */

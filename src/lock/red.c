@@ -57,8 +57,7 @@ typedef struct red_job {
     int home; /* the thread's state, while inside of the home's client */
     int level;
     int64_t began_us;
-    int64_t until_us; /* when the whole's call ends, of a member; or RL_NEVER */
-    bool renewed;     /* before an extend */
+    bool renewed; /* before an extend */
     union {
         struct {
             rl_acquire it;
@@ -132,7 +131,7 @@ static rl_op *acquire_first(red_job *j)
     rl_op_init(&a->op, b->part);
     a->op.several = true;
     rl_acquire_init(a, j->began_us);
-    a->call_until_us = rl_min(a->call_until_us, j->until_us);
+    a->call_until_us = rl_min(a->call_until_us, j->args.until_us);
     return rl_job_ask(&j->job, &a->op, first_acquired);
 }
 
@@ -174,7 +173,7 @@ static rl_op *reenter(red_job *j)
                                              "the hold count is at its end"));
         }
         x->request.level = j->level;
-        rl_part_limit(x, lease_ms, j->until_us);
+        rl_part_limit(x, lease_ms, j->args.until_us);
     }
     return rl_job_ask(&j->job, &ns->op, level_asked);
 }
@@ -254,7 +253,7 @@ static rl_op *extend(rl_job *job)
     int64_t until_us =
         rl_confirmed_end(ns->core[0], rl_replicas_of(ns->core[0], 0),
                          rl_job_args_began(&j->args));
-    rl_extend_init(e, lease_ms, rl_min(until_us, j->until_us));
+    rl_extend_init(e, lease_ms, rl_min(until_us, j->args.until_us));
     return rl_job_ask(job, &e->op, extended);
 }
 
@@ -345,7 +344,7 @@ static rl_op *unlock(rl_job *job)
     } else if (j->args.lapses) {
         rl_nodes_set_policy(ns, false, now_us);
     }
-    add_releases(ns, j->level, j->until_us, now_us);
+    add_releases(ns, j->level, j->args.until_us, now_us);
     return rl_job_ask(job, &ns->op, unlocked);
 }
 
@@ -362,7 +361,7 @@ static rl_job *red_begin(rlock *lk, const rl_job_args *w, void *room)
     j->job = (rl_job){.next = first[w->verb]};
     j->lk = lk;
     j->args = *w;
-    j->until_us = w->until_us ? w->until_us : RL_NEVER;
+    j->args.until_us = w->until_us ? w->until_us : RL_NEVER;
     return &j->job;
 }
 

@@ -311,7 +311,8 @@ static void ask_locked(rl_mux *h, rl_port *s) RL_REQUIRES(&h->mutex)
     refuse(s, &f);
 }
 
-/* Leads, or sends, if that is for this thread to do; else it can sleep. */
+/* Asks first, if it has not; then leads, or sends, if that is for this thread to
+   do; else it can sleep. */
 static bool help(rl_mux *h, rl_port *s, bool asks, int64_t until_us)
 {
     rl_mutex_lock(&h->mutex);

@@ -100,8 +100,12 @@ TEST(alarms, a_red_lock_is_as_old_as_ever_when_each_node_was_granted_anew)
     p.lk = party_lock(&p, SCENE_LOCK, NULL);
     party_hold_renewed(&p);
     int64_t locked_ms = test_now_ms();
-    for (size_t i = 0; i < 3; i++)
-        party_have_again(&p, ns.sv[i]);
+    for (size_t i = 0; i < 3; i++) {
+        server_cmd(ns.sv[i], "FLUSHALL");
+        EVENTUALLY(SOON, party_holding(&p) == 2);
+        EVENTUALLY(SOON, party_holding(&p) == 3);
+        party_await_renewals(&p);
+    }
     int64_t held_ms = test_now_ms() - locked_ms;
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     EXPECT(events_last(p.ev[0], RLOCK_EVENT_RELEASED, &ev));

@@ -217,13 +217,6 @@ void party_await_renewals(const party *p)
         events_wait(p->ev[i], RLOCK_EVENT_RENEWED, before[i] + 2, SOON);
 }
 
-void party_have_again(const party *p, server *sv)
-{
-    EXPECT_INT(server_int(sv, "DEL %s", SCENE_LOCK), 1);
-    EVENTUALLY(SOON, node_has(sv));
-    party_await_renewals(p);
-}
-
 int party_events(const party *p, rlock_event_type type)
 {
     int n = 0;

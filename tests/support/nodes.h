@@ -78,8 +78,6 @@ void party_hold(party *p, int64_t lease_ms);
 void party_hold_renewed(party *p);
 /* Until each has it, and that counts: one may have been late for the acquire. */
 void party_await_renewals(const party *p);
-/* Deleted there, it is had again, and that counts. */
-void party_have_again(const party *p, server *sv);
 /* A lease so long that the limit of a node is its client's command timeout, the
    default: a twentieth of the lease would be as much. */
 #define LONG_LEASE 60000
