@@ -95,13 +95,21 @@ static void add_visit(holding *all, hold *r)
     v->me = (uint64_t)(me.life + 1) << 32 | (uint64_t)(r - me.h->holds);
 }
 
-/* Of each grant an event tells whom it was granted to. */
+/*
+ * Of each grant an event tells whom it was granted to. If there was no memory for
+ * it, the lock tells its token. 0: it has been lost meanwhile.
+ */
+static uint64_t token_of(int lock)
+{
+    uint64_t token = granted_token(lock);
+    return token ? token : rlock_token(me.outer[lock]);
+}
+
 static void begin_one(holding *all, hold *r)
 {
-    uint64_t token = granted_token(r->lock);
-    if (!token)
+    if (!granted_token(r->lock))
         worker_notice(NOTE_UNHEARD, r->lock, r->asked_us, r->granted_us, 0);
-    atomic_store(&r->token, token);
+    atomic_store(&r->token, token_of(r->lock));
     remember(r);
     add_visit(all, r);
 }
@@ -130,13 +138,18 @@ static void begin_members(holding *all, hold *whole)
     int members[MEMBERS_MAX];
     int n = lock_members(all->p->lock, members);
     uint64_t largest = 0, token = rlock_token(me.outer[all->p->lock]);
-    for (int i = 0; i < n; i++)
-        if (granted_token(members[i]) > largest)
-            largest = granted_token(members[i]);
-    if (token && token != largest)
+    bool unknown = false;
+    for (int i = 0; i < n; i++) {
+        uint64_t one = token_of(members[i]);
+        unknown = unknown || !one;
+        if (one > largest)
+            largest = one;
+    }
+    if (token && token != largest && !unknown)
         worker_notice(NOTE_LARGEST, all->p->lock, 0, (int64_t)token, largest);
     whole->shared = true;
-    whole->mixed = all->p->before >= 0;
+    /* Whose the loss of an unknown one was, its event does not tell. */
+    whole->mixed = all->p->before >= 0 || unknown;
     atomic_store(&whole->token, largest);
     add_visit(all, whole);
     for (int i = 0; i < n; i++)
