@@ -16,7 +16,7 @@ set -eu
 
 most_src=43022
 most_files=294
-most_cli=6755
+most_cli=6812
 most_cli_files=44
 most_include=2294
 most_cxx=1018

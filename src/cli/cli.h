@@ -113,6 +113,9 @@ typedef struct cli_server {
 /* Connects to the servers. lease_ms: the watchdog's. Any other status than
    RLOCK_OK: rlock_last_error() tells, and nothing is to be closed. */
 rlock_status cli_open(cli_server *s, const cli_options *o, int64_t lease_ms);
+/* The same for who asks each by itself, so that one that is there is enough. */
+rlock_status cli_open_any(cli_server *s, const cli_options *o,
+                          int64_t lease_ms);
 /* Asks nobody until it is asked itself: a server that is away is no failure. */
 rlock_status cli_open_lazily(cli_server *s, const cli_options *o);
 /* The lock of that name on them. */

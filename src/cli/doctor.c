@@ -93,7 +93,7 @@ static bool open_all(cli_server *s, cli_options *o)
     /* The first server of a cluster that is asked may be the one that is dead. */
     bool lazily = o->uris == 1 && strstr(o->uri[0], "-cluster://");
     rlock_status status =
-        lazily ? cli_open_lazily(s, o) : cli_open(s, o, LEASE_MS);
+        lazily ? cli_open_lazily(s, o) : cli_open_any(s, o, LEASE_MS);
     /* Sentinels tell of a master that is away. */
     if (status == RLOCK_EIO && o->uris == 1 &&
         strstr(o->uri[0], "-sentinel://"))

@@ -3,10 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+void locks_cut(locks *l, size_t n)
+{
+    while (l->n > n)
+        free(l->at[--l->n].name);
+    l->lacking = false;
+}
+
 void locks_clear(locks *l)
 {
-    for (size_t i = 0; i < l->n; i++)
-        free(l->at[i].name);
+    locks_cut(l, 0);
     free(l->at);
     *l = (locks){0};
 }

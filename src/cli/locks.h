@@ -21,6 +21,8 @@ typedef struct locks {
 
 /* One more, of that server. False: there is no memory for it. */
 bool locks_add(locks *l, size_t server, const rlock_lock_info *is);
+/* Only the first n stay. */
+void locks_cut(locks *l, size_t n);
 void locks_clear(locks *l);
 
 /* Has the same hold the lock in both looks? */

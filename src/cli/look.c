@@ -6,14 +6,21 @@
 
 #define LEASE_MS 30000 /* which decides how long a server is waited for */
 
+static bool is_open(rlock_status status)
+{
+    if (status != RLOCK_OK)
+        look_failed();
+    return status == RLOCK_OK;
+}
+
 bool look_open(cli_server *s, cli_options *o)
 {
-    if (!cli_complete_uris(o))
-        return false;
-    if (cli_open(s, o, LEASE_MS) == RLOCK_OK)
-        return true;
-    look_failed();
-    return false;
+    return cli_complete_uris(o) && is_open(cli_open(s, o, LEASE_MS));
+}
+
+bool look_open_any(cli_server *s, cli_options *o)
+{
+    return cli_complete_uris(o) && is_open(cli_open_any(s, o, LEASE_MS));
 }
 
 int look_failed(void)

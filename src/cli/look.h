@@ -13,8 +13,10 @@ typedef struct look_text {
     char text[4 * RLOCK_NAME_MAX + 8];
 } look_text;
 
-/* Connects. False: it has been said why not. */
+/* Connects, to ask about a lock that all servers have, or each by itself. False:
+   it has been said why not. */
 bool look_open(cli_server *s, cli_options *o);
+bool look_open_any(cli_server *s, cli_options *o);
 /* Says why the last call failed; CLI_FAILED. */
 int look_failed(void);
 

@@ -102,7 +102,7 @@ static int list(listing *l)
                                         "HOLDER", "COUNT",   "HELD",
                                         "LEASE",  "WAITING", "TOKEN"};
     cli_server s;
-    if (!look_open(&s, l->o))
+    if (!look_open_any(&s, l->o))
         return CLI_FAILED;
     size_t one = s.n == 1;
     l->table = (cli_table){.heads = heads + one, .columns = 9 - one};

@@ -71,17 +71,24 @@ void cli_table_free(cli_table *t)
     free(t->cell);
 }
 
+/* No line ends with blanks. */
+static void print_row(const cli_table *t, const size_t *width, size_t first)
+{
+    size_t k = 0, n = t->columns;
+    while (n > 1 && !*cell_at(t, first + n - 1))
+        n--;
+    for (; k + 1 < n; k++)
+        printf("%-*s  ", (int)width[k], cell_at(t, first + k));
+    printf("%s\n", cell_at(t, first + k));
+}
+
 bool cli_table_print(cli_table *t)
 {
     size_t width[CLI_COLUMNS_MAX] = {0};
     for (size_t k = 0; k < t->columns; k++)
         width[k] = width_of(t, k);
-    for (size_t i = 0; !t->lacking && i < t->columns + t->n; i++) {
-        bool last = i % t->columns == t->columns - 1;
-        printf(last ? "%*s%s\n" : "%-*s%s",
-               last ? 0 : (int)width[i % t->columns], last ? "" : cell_at(t, i),
-               last ? cell_at(t, i) : "  ");
-    }
+    for (size_t i = 0; !t->lacking && i < t->columns + t->n; i += t->columns)
+        print_row(t, width, i);
     cli_table_free(t);
     if (t->lacking)
         cli_say("out of memory");

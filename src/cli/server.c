@@ -45,19 +45,16 @@ static void open_all(opening *x, size_t n)
     }
 }
 
-/*
- * Some of several servers may be away: the others decide, and they are asked
- * when they are back. Without a majority there is no lock, and nothing to wait
- * for.
- */
-static rlock_status open_majority(opening *x, size_t n)
+/* Some of several servers may be away, if there are at least so many: they are
+   asked when they are back. */
+static rlock_status open_least(opening *x, size_t n, size_t least)
 {
     size_t there = 0;
     open_all(x, n);
     for (size_t i = 0; i < n; i++)
         there += x[i].status == RLOCK_OK;
     for (size_t i = 0; i < n; i++) {
-        bool away = x[i].status == RLOCK_EIO && there > n / 2;
+        bool away = x[i].status == RLOCK_EIO && there >= least;
         if (n > 1 && x[i].status != RLOCK_OK && !away)
             open_one(&x[i]); /* so that this thread is told why, too */
         if (x[i].status != RLOCK_OK && !away)
@@ -68,7 +65,8 @@ static rlock_status open_majority(opening *x, size_t n)
     return RLOCK_OK;
 }
 
-rlock_status cli_open(cli_server *s, const cli_options *o, int64_t lease_ms)
+static rlock_status open_servers(cli_server *s, const cli_options *o,
+                                 int64_t lease_ms, size_t least)
 {
     opening x[RLOCK_RED_MAX];
     rlock_options opts = o->client;
@@ -82,7 +80,7 @@ rlock_status cli_open(cli_server *s, const cli_options *o, int64_t lease_ms)
         opts.uri = o->uri[i];
         x[i] = (opening){.opts = opts};
     }
-    rlock_status status = open_majority(x, o->uris);
+    rlock_status status = open_least(x, o->uris, least);
     *s = (cli_server){.n = o->uris};
     for (size_t i = 0; i < o->uris; i++) {
         s->client[i] = x[i].client;
@@ -92,6 +90,17 @@ rlock_status cli_open(cli_server *s, const cli_options *o, int64_t lease_ms)
     if (status != RLOCK_OK)
         cli_close(s);
     return status;
+}
+
+/* Without a majority there is no lock, and nothing to wait for. */
+rlock_status cli_open(cli_server *s, const cli_options *o, int64_t lease_ms)
+{
+    return open_servers(s, o, lease_ms, o->uris / 2 + 1);
+}
+
+rlock_status cli_open_any(cli_server *s, const cli_options *o, int64_t lease_ms)
+{
+    return open_servers(s, o, lease_ms, 1);
 }
 
 rlock_status cli_open_lazily(cli_server *s, const cli_options *o)

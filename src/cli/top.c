@@ -67,14 +67,15 @@ static int print_rounds(top *t)
     for (long i = 0; status == 0 && (!t->rounds || i < t->rounds); i++) {
         if (i > 0)
             cli_poll(NULL, 0, cli_now_us() + top_pause_us(t));
-        if (!top_look(t)) {
+        bool told = top_look(t);
+        if (t->error[0])
             cli_say("%s", t->error);
+        if (!told)
             return CLI_FAILED;
-        }
         print_round(t);
         status = cli_printed(0);
     }
-    return status;
+    return status == 0 && t->error[0] ? CLI_FAILED : status;
 }
 
 /* --- The verb ------------------------------------------------------------- */
@@ -89,7 +90,7 @@ static int run(cli_options *o, int argc, char **argv)
         return cli_misused(&cli_top, "top: there is no --json of it");
     if (t.rounds && !t.batch)
         return cli_misused(&cli_top, "-n is for a batch: -b");
-    if (!cli_words(&cli_top, argc, 0, 1) || !look_open(&t.s, o))
+    if (!cli_words(&cli_top, argc, 0, 1) || !look_open_any(&t.s, o))
         return CLI_FAILED;
     o->askpass = false; /* for the verbs that the screen calls it is known */
     t.glob = argv[optind];

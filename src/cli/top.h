@@ -25,13 +25,13 @@ typedef struct top {
     top_order order;
     size_t held, waiting, circles; /* waiting: processes */
     int64_t ping_us, took_us;
-    char error[sizeof((rlock_error *)0)->message]; /* "": it went well */
+    char error[sizeof((rlock_error *)0)->message]; /* "": all have answered */
 } top;
 
 /* --- top_look.c --- */
 
-/* A round. False: it failed, and t->error says why; what was there before
-   stays. */
+/* A round; t->error says why a server could not be asked. False: none could, and
+   what was there before stays. */
 bool top_look(top *t);
 void top_sort(top *t);
 /* What is to pass before the next round, so that the server works for us one

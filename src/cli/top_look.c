@@ -13,7 +13,7 @@
 
 typedef struct round {
     locks rows;
-    size_t server;
+    size_t server, asked; /* asked: servers that have answered */
     size_t waiting, circles;
 } round;
 
@@ -62,36 +62,46 @@ static void note_changes(locks *now, locks *before)
     }
 }
 
-static bool look_at(const top *t, round *r)
+static bool look_at(top *t, round *r)
 {
     rlock_client *cl = t->s.client[r->server];
     size_t waiting = r->waiting;
+    int64_t began_us = cli_now_us();
+    if (rlock_client_ping(cl) != RLOCK_OK)
+        return false;
+    if (r->asked == 0)
+        t->ping_us = cli_now_us() - began_us;
     return rlock_scan(cl, t->glob, 0, note_lock, r) == RLOCK_OK &&
            !r->rows.lacking &&
            (r->waiting == waiting ||
             rlock_waits_for(cl, note_wait, r) == RLOCK_OK);
 }
 
-static bool failed(top *t, const round *r)
+/* One that cannot be asked tells nothing, and the others all the same. */
+static void ask(top *t, round *r)
 {
+    size_t rows = r->rows.n, waiting = r->waiting, circles = r->circles;
+    if (look_at(t, r)) {
+        r->asked++;
+        return;
+    }
     strcpy(t->error,
            r->rows.lacking ? "out of memory" : rlock_last_error()->message);
-    return false;
+    locks_cut(&r->rows, rows);
+    r->waiting = waiting;
+    r->circles = circles;
 }
 
 bool top_look(top *t)
 {
     round r = {0};
     int64_t began_us = cli_now_us();
-    if (rlock_client_ping(t->s.client[0]) != RLOCK_OK)
-        return failed(t, &r);
-    t->ping_us = cli_now_us() - began_us;
-    for (r.server = 0; r.server < t->s.n; r.server++) {
-        if (!look_at(t, &r)) {
-            failed(t, &r);
-            locks_clear(&r.rows);
-            return false;
-        }
+    t->error[0] = '\0';
+    for (; r.server < t->s.n; r.server++)
+        ask(t, &r);
+    if (r.asked == 0) {
+        locks_clear(&r.rows);
+        return false;
     }
     note_changes(&r.rows, &t->now);
     locks_clear(&t->now);
@@ -102,7 +112,6 @@ bool top_look(top *t)
     t->waiting = r.waiting;
     t->circles = r.circles;
     t->took_us = cli_now_us() - began_us;
-    t->error[0] = '\0';
     top_sort(t);
     return true;
 }

@@ -66,7 +66,7 @@ static int run(cli_options *o, int argc, char **argv)
     int status;
     if (!cli_take_options(&cli_waits, o, argc, argv, NULL, NULL, &status))
         return status;
-    if (!cli_words(&cli_waits, argc, 0, 0) || !look_open(&s, o))
+    if (!cli_words(&cli_waits, argc, 0, 0) || !look_open_any(&s, o))
         return CLI_FAILED;
     size_t one = s.n == 1;
     x.table = (cli_table){.heads = heads + one, .columns = 8 - one};

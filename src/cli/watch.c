@@ -19,8 +19,8 @@ typedef struct watching {
     int64_t pause_us;
     long rounds; /* 0: until it is interrupted */
     locks before[RLOCK_RED_MAX], now;
-    size_t server; /* which one is looked at */
-    bool first;
+    size_t server, asked; /* which one is looked at; so many have answered */
+    bool met[RLOCK_RED_MAX], away[RLOCK_RED_MAX]; /* and that was said */
 } watching;
 
 enum { FOREIGN = 256 };
@@ -91,9 +91,12 @@ static void tell(const watching *x, const char *server, const locks_row *i,
            look_holder(&holder, &i->holder));
 }
 
-static void compare(const watching *x, const char *server, const locks *was,
+/* NULL: there was no look at it before. */
+static void compare(const watching *x, const char *server, const locks *before,
                     const locks *is)
 {
+    static const locks none = {0};
+    const locks *was = before ? before : &none;
     size_t i = 0, k = 0;
     while (i < was->n || k < is->n) {
         int c = i == was->n  ? 1
@@ -102,7 +105,7 @@ static void compare(const watching *x, const char *server, const locks *was,
         if (c < 0)
             tell(x, server, &was->at[i], "freed");
         else if (c > 0)
-            tell(x, server, &is->at[k], x->first ? "held" : "taken");
+            tell(x, server, &is->at[k], before ? "taken" : "held");
         else if (!locks_same_hold(&was->at[i], &is->at[k]))
             tell(x, server, &is->at[k], "taken");
         i += c <= 0;
@@ -113,36 +116,44 @@ static void compare(const watching *x, const char *server, const locks *was,
 static int look(rlock_client *cl, const char *server, void *arg)
 {
     watching *x = arg;
-    locks *was = &x->before[x->server++];
+    size_t i = x->server++;
     x->now = (locks){0};
     rlock_status status =
         rlock_scan(cl, x->glob, x->foreign ? RLOCK_SCAN_ALL : 0, note, x);
-    if (status != RLOCK_OK || x->now.lacking) {
+    bool lacking = x->now.lacking, was_away = x->away[i];
+    x->away[i] = status != RLOCK_OK || lacking;
+    if (x->away[i]) {
         locks_clear(&x->now);
-        if (status == RLOCK_OK)
+        if (lacking)
             cli_say("out of memory");
-        return status == RLOCK_OK ? CLI_FAILED : look_failed();
+        else if (!was_away)
+            look_failed();
+        return CLI_FAILED;
     }
-    compare(x, server, was, &x->now);
-    locks_clear(was);
-    *was = x->now;
+    compare(x, server, x->met[i] ? &x->before[i] : NULL, &x->now);
+    locks_clear(&x->before[i]);
+    x->before[i] = x->now;
+    x->met[i] = true;
+    x->asked++;
     return 0;
 }
 
+/* While one of several is away the others are told of. */
 static int watch(watching *x, const cli_server *s)
 {
-    int status = 0;
-    x->first = true;
-    for (long i = 0; status == 0 && (!x->rounds || i < x->rounds); i++) {
+    int status, printed;
+    long i = 0;
+    do {
         if (i > 0)
             cli_poll(NULL, 0, cli_now_us() + x->pause_us);
-        x->server = 0;
+        x->server = x->asked = 0;
         status = look_at_each(x->o, s, look, x);
-        status = cli_printed(status);
-        x->first = false;
-    }
-    for (size_t i = 0; i < s->n; i++)
-        locks_clear(&x->before[i]);
+        printed = cli_printed(0);
+    } while (x->asked > 0 && printed == 0 && ++i != x->rounds);
+    if (printed != 0)
+        status = printed;
+    for (size_t k = 0; k < s->n; k++)
+        locks_clear(&x->before[k]);
     return status;
 }
 
@@ -153,7 +164,7 @@ static int run(cli_options *o, int argc, char **argv)
     int status;
     if (!cli_take_options(&cli_watch, o, argc, argv, take, &x, &status))
         return status;
-    if (!cli_words(&cli_watch, argc, 0, 1) || !look_open(&s, o))
+    if (!cli_words(&cli_watch, argc, 0, 1) || !look_open_any(&s, o))
         return CLI_FAILED;
     x.glob = argv[optind];
     status = watch(&x, &s);

@@ -203,6 +203,74 @@ TEST(look, ls_of_several_servers_tells_the_others_where_one_is_away)
     server_stop(sv[1]);
 }
 
+/* A Red lock has no majority then; what each tells by itself it tells. */
+static void tells_beside_one_away(const char *const words[], int status,
+                                  const char *out, const char *err)
+{
+    server *sv = server_start(NULL);
+    char uris[200];
+    hold_by_hand(sv, "job");
+    snprintf(uris, sizeof uris, "redis://127.0.0.1:1 %s", server_uri(sv));
+    setenv("RLOCK_URI", uris, 1);
+    command *c = command_start(NULL, words);
+    EXPECT_INT(command_status(c), status);
+    EXPECT_CONTAINS(command_out(c), out);
+    EXPECT_CONTAINS(command_err(c), err);
+    command_free(c);
+    server_stop(sv);
+}
+
+TEST_CASE(look, ls_tells_what_one_of_two_has,
+          tells_beside_one_away(WORDS("ls"), 125, "other:1:1",
+                                "127.0.0.1:1: cannot connect"))
+TEST_CASE(look, top_tells_what_one_of_two_has,
+          tells_beside_one_away(WORDS("top", "-b", "-n", "1"), 125, "other:1:1",
+                                "127.0.0.1:1: cannot connect"))
+TEST_CASE(look, watch_tells_what_one_of_two_has,
+          tells_beside_one_away(WORDS("watch", "-d", "0.1", "-n", "2"), 125,
+                                "held", "127.0.0.1:1: cannot connect"))
+TEST_CASE(look, doctor_examines_one_of_two,
+          tells_beside_one_away(WORDS("doctor"), 1, "circles", ""))
+TEST_CASE(look, who_has_a_red_lock_one_of_two_cannot_tell,
+          tells_beside_one_away(WORDS("who", "job"), 125, "",
+                                "127.0.0.1:1: cannot connect"))
+
+/* It was not there at the first look: what it has then was not taken just now. */
+TEST(look, watch_goes_on_with_one_that_is_back)
+{
+    server *sv[] = {server_start_tcp(NULL), server_start(NULL)};
+    hold_by_hand(sv[1], "job");
+    char uris[200];
+    snprintf(uris, sizeof uris, "%s %s", server_uri(sv[0]), server_uri(sv[1]));
+    setenv("RLOCK_URI", uris, 1);
+    server_kill(sv[0]);
+    command *c = RLOCK(NULL, "watch", "-d", "0.1");
+    EVENTUALLY(SOON, strstr(command_out(c), "job  held "));
+    server_restart(sv[0]);
+    hold_by_hand(sv[0], "back");
+    EVENTUALLY(SOON, strstr(command_out(c), "back  "));
+    const char *said = strstr(command_err(c), "cannot connect");
+    EXPECT(said && !strstr(said + 1, "cannot connect"));
+    server_kill(sv[1]);
+    EVENTUALLY(SOON, strstr(command_err(c), server_uri(sv[1])));
+    EXPECT(!command_ended(c));
+    kill(command_front(c), SIGINT);
+    EXPECT_INT(command_end(c), -SIGINT);
+    server_stop(sv[1]);
+    server_stop(sv[0]);
+}
+
+TEST(look, no_line_of_a_table_ends_with_blanks)
+{
+    server *sv = server_start(NULL);
+    command *c = RLOCK(sv, "doctor");
+    command_status(c);
+    EXPECT_CONTAINS(command_out(c), "\nok ");
+    EXPECT(!strstr(command_out(c), " \n"));
+    command_free(c);
+    server_stop(sv);
+}
+
 /* --- Where it is printed -------------------------------------------------- */
 
 /* The status of ls, which prints there; with SIGPIPE as told. */
