@@ -340,6 +340,13 @@ bool server_cut_log(server *sv, off_t bytes)
            truncate(path, st.st_size - bytes) == 0;
 }
 
+void server_rewrite_log(server *sv)
+{
+    server_cmd(sv, "BGREWRITEAOF");
+    EVENTUALLY(SOON, !server_info(sv, "aof_rewrite_in_progress") &&
+                         !server_info(sv, "aof_rewrite_scheduled"));
+}
+
 void server_restart(server *sv)
 {
     process_signal(sv, SIGTERM);

@@ -69,6 +69,8 @@ void server_forget(server *sv);
 /* Takes the last bytes off what a killed server has appended to its file, as a
    power cut does. False: there is no more than that. */
 bool server_cut_log(server *sv, off_t bytes);
+/* It writes the file anew, from what it has. */
+void server_rewrite_log(server *sv);
 /* Ends it by SIGTERM, if it runs, and starts it with the same socket, port and
    arguments in the same directory. */
 void server_restart(server *sv);

@@ -97,13 +97,18 @@ bool server_emptied(nemesis *n, fault *f)
     return true;
 }
 
-/* What was written last, and promised, is missing when it comes back. */
+/*
+ * What was written last, and promised, is missing when it comes back. If the log
+ * breaks off within a script's commands, the next restart would take those before for
+ * good (promises.md).
+ */
 bool power_cut(nemesis *n, fault *f)
 {
     server *sv = the_server(n, f);
     server_kill(sv);
     bool done = server_cut_log(sv, 2000);
     server_restart(sv);
+    server_rewrite_log(sv);
     return done;
 }
 
