@@ -101,7 +101,8 @@ enum {
        processor, which no witness counts; under a sanitizer for longer. */
     SLOWER = SANITIZED ? 8 : 1,
     OVERRUN_MS = 50 * SLOWER, /* that a call may take past its own deadline */
-    REPLICAS_MS = 500         /* that is waited for replicas */
+    REPLICAS_MS = 500,        /* that is waited for replicas */
+    LAST_TRY_MS = 1000        /* of a client, to undo what it may have left */
 };
 
 /* What the first judge keeps of one lock. */

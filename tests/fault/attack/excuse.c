@@ -159,6 +159,27 @@ int64_t silence_us(const verdict *v, const arena *a, const entry *e,
     return sum_us;
 }
 
+int64_t client_end_us(const arena *a)
+{
+    int64_t replicas_ms = a->min_replicas ? REPLICAS_MS : 0;
+    return (COMMAND_MS + replicas_ms + LAST_TRY_MS) * 1000;
+}
+
+int64_t stopped_us(const arena *a, const entry *e, int64_t from_us,
+                   int64_t to_us)
+{
+    int64_t sum_us = 0;
+    for (int i = 0; i < a->n_faults; i++) {
+        const fault *f = &a->faults[i];
+        const nemesis_kind *k = &nemesis_kinds[f->kind];
+        if ((k->inject == worker_stops_shortly ||
+             k->inject == worker_stops_long) &&
+            f->proc == a->lives[e->life].proc)
+            sum_us += overlap_us(f->began_us, f->mended_us, from_us, to_us);
+    }
+    return sum_us;
+}
+
 int64_t suspended_us(const arena *a, const entry *e, int64_t from_us,
                      int64_t to_us)
 {

@@ -57,6 +57,13 @@ const fault *home_emptied(const arena *a, int64_t from_us, int64_t to_us,
 int64_t silence_us(const verdict *v, const arena *a, const entry *e,
                    int64_t from_us, int64_t to_us);
 
+/* How long freeing a client may take: it waits for calls, and these for replicas. */
+int64_t client_end_us(const arena *a);
+
+/* How much of from..to it was stopped, and so waited for no processor. */
+int64_t stopped_us(const arena *a, const entry *e, int64_t from_us,
+                   int64_t to_us);
+
 /* How much of the process's leases has passed while it was suspended. */
 int64_t suspended_us(const arena *a, const entry *e, int64_t from_us,
                      int64_t to_us);

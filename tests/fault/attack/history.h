@@ -57,8 +57,7 @@ typedef enum note_kind {
     NOTE_LATE_ACQUIRE,
     NOTE_LATE_UNLOCK,
     NOTE_LATE_EXTEND,
-    NOTE_LATE_END,  /* from, to: freeing the client, which took longer than the
-                       value, us */
+    NOTE_LATE_END,  /* from, to: freeing the client; value: likewise */
     NOTE_OVERLAP,   /* "held", with another one inside since; from: asked for */
     NOTE_MISMATCH,  /* an update of the counter was lost; value: how many */
     NOTE_STALE,     /* the resource took a write after a newer holder's */

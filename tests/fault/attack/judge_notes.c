@@ -91,14 +91,16 @@ static const char *const late_calls[NOTE_KINDS] = {
     [NOTE_LATE_EXTEND] = "extend",
     [NOTE_LATE_END] = "the client's end"};
 
-static void judge_late_call(verdict *v, const entry *e, const note *n)
+static void judge_late_call(verdict *v, const arena *a, const entry *e,
+                            const note *n)
 {
-    int64_t stalled_us = stall_us(v, e->life, n->from_us, n->to_us);
-    int64_t late_us = n->to_us - n->from_us, value_us = (int64_t)n->value;
-    if (n->kind == NOTE_LATE_END) /* it may take that long */
-        late_us -= value_us + stalled_us;
-    else /* so long it was queued, which may be a part of the stalls */
-        late_us -= stalled_us > value_us ? stalled_us : value_us;
+    int64_t stop_us = stopped_us(a, e, n->from_us, n->to_us);
+    int64_t stalled_us = stall_us(v, e->life, n->from_us, n->to_us) - stop_us;
+    int64_t queued_us = (int64_t)n->value; /* may be a part of the stalls */
+    int64_t late_us = n->to_us - n->from_us - stop_us;
+    late_us -= stalled_us > queued_us ? stalled_us : queued_us;
+    if (n->kind == NOTE_LATE_END)
+        late_us -= client_end_us(a);
     if (late_us > v->longest_overrun_us)
         v->longest_overrun_us = late_us;
     if (late_us > OVERRUN_MS * 1000)
@@ -165,7 +167,7 @@ void judge_note(verdict *v, const arena *a, int life, const note *n)
     if (n->kind == NOTE_STALL && n->to_us - n->from_us > v->longest_stall_us)
         v->longest_stall_us = n->to_us - n->from_us;
     if (late_calls[n->kind])
-        judge_late_call(v, &e, n);
+        judge_late_call(v, a, &e, n);
     else if (n->kind == NOTE_REST)
         judge_rest(v, a, &e, n);
     else if (m->guilty && m->excused && m->excused(v, a, &e, n))

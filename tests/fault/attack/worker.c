@@ -13,14 +13,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "excuse.h"
 #include "fiber.h"
 #include "locks.h"
 #include "loop.h"
 #include "metronome.h"
 #include "queued.h"
 #include "rest.h"
-
-enum { LAST_TRY_MS = 1000 }; /* of a client, to undo what it may have left */
 
 worker me;
 
@@ -372,16 +371,14 @@ static void free_all_handles(void)
         rlock_semaphore_free(me.semaphores[i]);
 }
 
-/* It waits for calls, and these for replicas. */
 static void free_client(rlock_client *cl)
 {
-    int64_t limit_ms = COMMAND_MS + worker_replicas_ms() + LAST_TRY_MS;
     int64_t from_us = attack_now_us();
+    uint64_t queued = queued_us();
     rlock_client_free(cl);
     int64_t to_us = attack_now_us();
-    if (to_us - from_us > limit_ms * 1000)
-        worker_notice(NOTE_LATE_END, 0, from_us, to_us,
-                      (uint64_t)limit_ms * 1000);
+    if (to_us - from_us > client_end_us(me.a))
+        worker_notice(NOTE_LATE_END, 0, from_us, to_us, queued_us() - queued);
 }
 
 void worker_free_clients(void)
@@ -493,8 +490,10 @@ int worker_main(const char *dir, int proc, int life, pid_t parent)
     for (int i = 0; i < SERVERS && !me.closed; i++)
         compare_counts(i);
     free_all_handles();
+    queued_begin();
     if (!me.closed)
         worker_free_clients();
+    queued_end();
     metronome_stop(&beat);
     history_unmap(me.h);
     return 0;
