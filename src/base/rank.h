@@ -9,6 +9,7 @@
 
 typedef enum rl_rank {
     RL_RANK_DRIVING,       /* rl_async.driving: before all others */
+    RL_RANK_FOLLOWERS,     /* rlock_client.following */
     RL_RANK_OWNERS,        /* owner.c: who listens for ends of threads */
     RL_RANK_CLUSTER,       /* rl_cluster */
     RL_RANK_STARTING,      /* rl_engine.starting, rl_async.starting */

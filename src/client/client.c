@@ -11,6 +11,7 @@
 #include "client/check.h"
 #include "client/options.h"
 #include "client/topology.h"
+#include "lock/multi.h"
 #include "net/hiredis_abi.h"
 #include "run/client.h"
 #include "run/event.h"
@@ -196,6 +197,8 @@ static rlock_status make_client(const rlock_options *o, rlock_client **out)
     atomic_init(&cl->refs, 1);
     rl_mutex_init(&cl->mutex, RL_RANK_ALONE);
     rl_cond_init(&cl->idle);
+    rl_mutex_init(&cl->following, RL_RANK_FOLLOWERS);
+    rl_list_init(&cl->followers);
     rlock_status s = init_engine(&cl->engine, o);
     rl_client_init_home(cl);
     if (s == RLOCK_OK)
@@ -365,6 +368,15 @@ rlock_status rlock_client_ping(rlock_client *cl)
     return s;
 }
 
+static void cancel_followers(rlock_client *cl)
+{
+    rl_mutex_lock(&cl->following);
+    for (rl_link *k = rl_list_first(&cl->followers); k;
+         k = rl_list_next(&cl->followers, k))
+        rlock_cancel(RL_CONTAINER(k, rl_member, follower)->whole);
+    rl_mutex_unlock(&cl->following);
+}
+
 rlock_status rlock_client_cancel(rlock_client *cl, bool on)
 {
     int cancel;
@@ -372,8 +384,10 @@ rlock_status rlock_client_cancel(rlock_client *cl, bool on)
     if (s != RLOCK_OK)
         return s;
     atomic_store(&cl->engine.core.canceled, on);
-    if (on)
+    if (on) {
         rl_rooms_cancel_all(&cl->engine.core.rooms);
+        cancel_followers(cl);
+    }
     rl_client_leave(cl, cancel);
     return RLOCK_OK;
 }

@@ -10,8 +10,10 @@
 #include "op/extend.h"
 
 typedef struct rl_member {
-    rlock *lk;       /* a handle of our own, so that cancels are ours */
-    size_t position; /* in the caller's list, from 1 */
+    rlock *lk;        /* a handle of our own, so that cancels are ours */
+    size_t position;  /* in the caller's list, from 1 */
+    rl_link follower; /* of its client */
+    rlock *whole;
 } rl_member;
 
 typedef struct rl_multi {

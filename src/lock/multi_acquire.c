@@ -436,6 +436,23 @@ static rl_op *wait_is_over(rl_multi_call *p)
     return p->back(p);
 }
 
+/* The client of any member may be, also that of one which is held. */
+static bool is_canceled(const rl_multi_call *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (rl_cancel_has_come(&p->args.cancel, rl_lock_core(p->part[i].lk)))
+            return true;
+    return false;
+}
+
+static rl_op *wait_is_canceled(rl_multi_call *p)
+{
+    note_why(
+        p, say(&p->part[p->missing], RLOCK_CANCELED, "the wait was canceled"));
+    p->alone = p->why.status;
+    return p->back(p);
+}
+
 static rl_op *wait_until(rl_multi_call *p, int64_t until_us,
                          rl_multi_step *back)
 {
@@ -448,6 +465,8 @@ static rl_op *wait_until(rl_multi_call *p, int64_t until_us,
                         .cancel = p->args.cancel,
                         .joins = p->group};
     p->back = back;
+    if (is_canceled(p))
+        return wait_is_canceled(p);
     if (now_us >= until_us)
         return wait_is_over(p);
     look_before(x);

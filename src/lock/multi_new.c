@@ -54,8 +54,10 @@ bool rl_multi_same_name(const rlock *a, const rlock *b)
 void rl_multi_free(rlock *lk)
 {
     rl_multi *m = (rl_multi *)lk;
-    for (size_t i = 0; i < m->n; i++)
+    for (size_t i = 0; i < m->n; i++) {
+        rl_client_unfollow(m->member[i].lk->client, &m->member[i].follower);
         rlock_free(m->member[i].lk);
+    }
 }
 
 /* --- a member's client ---------------------------------------------------- */
@@ -93,7 +95,8 @@ static rlock_status add_member(rl_multi *m, const rlock *lk, size_t position)
     rlock *ours = lk->kind->copy(lk);
     if (!ours)
         return RLOCK_ENOMEM;
-    m->member[m->n++] = (rl_member){ours, position};
+    m->member[m->n++] =
+        (rl_member){.lk = ours, .position = position, .whole = &m->base};
     return RLOCK_OK;
 }
 
@@ -138,6 +141,12 @@ static rlock_status add_all(rl_multi *m, rlock *const locks[], size_t n)
     return s;
 }
 
+static void follow_all(rl_multi *m)
+{
+    for (size_t i = 0; i < m->n; i++)
+        rl_client_follow(m->member[i].lk->client, &m->member[i].follower);
+}
+
 rlock_status rlock_multi_new(rlock *const locks[], size_t n, rlock **out)
 {
     static const char name[] = "a Multi lock";
@@ -153,9 +162,11 @@ rlock_status rlock_multi_new(rlock *const locks[], size_t n, rlock **out)
     if (!m)
         return RLOCK_ENOMEM;
     rlock_status s = add_all(m, locks, n);
-    if (s == RLOCK_OK)
-        *out = &m->base;
-    else
+    if (s != RLOCK_OK) {
         rlock_free(&m->base);
-    return s;
+        return s;
+    }
+    follow_all(m);
+    *out = &m->base;
+    return RLOCK_OK;
 }

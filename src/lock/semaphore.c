@@ -147,7 +147,7 @@ static rlock_status add(rlock_semaphore *s, int64_t delta)
     rlock_status status = rl_lock_ask(&s->handle, &x);
     rl_holds_put(&c->holds, mark);
     if (status == RLOCK_OK && x.code != 1)
-        status = fail(s, RLOCK_EINVAL, "there would be too many permits");
+        status = fail(s, RLOCK_EINVAL, "so many permits there cannot be");
     return status;
 }
 

@@ -18,6 +18,7 @@ void rl_client_unref(rlock_client *cl)
     if (atomic_fetch_sub(&cl->refs, 1) != 1)
         return;
     if (!rl_client_is_forked(cl)) {
+        rl_mutex_fini(&cl->following);
         rl_cond_fini(&cl->idle);
         rl_mutex_fini(&cl->mutex);
     }
@@ -73,6 +74,23 @@ rlock_status rl_client_begin(rlock_client *cl, int *cancel_state)
     if (s == RLOCK_ECLOSED)
         return rl_error_set(s, 0, "the client is closed");
     return s;
+}
+
+void rl_client_follow(rlock_client *cl, rl_link *follower)
+{
+    rl_mutex_lock(&cl->following);
+    rl_list_add_last(&cl->followers, follower);
+    rl_mutex_unlock(&cl->following);
+}
+
+/* In a forked child another thread may have had the mutex. */
+void rl_client_unfollow(rlock_client *cl, rl_link *follower)
+{
+    if (!rl_link_is_in(follower) || rl_client_is_forked(cl))
+        return;
+    rl_mutex_lock(&cl->following);
+    rl_list_remove(follower);
+    rl_mutex_unlock(&cl->following);
 }
 
 static rlock_client *client_of(rl_home *home)

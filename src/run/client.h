@@ -22,6 +22,9 @@ struct rlock_client {
     atomic_bool closing;
     rl_mutex mutex; /* of the condition that calls has become 0 */
     rl_cond idle;
+    rl_mutex following; /* of followers */
+    rl_list followers;  /* members of Multi locks (lock/multi.h): canceling here
+                           ends their waits, wherever they are */
     rl_owner_listener listener;
     rl_home home; /* what a group of holds knows of it */
     rl_engine engine;
@@ -48,6 +51,10 @@ void rl_client_leave(rlock_client *cl, int cancel_state);
 
 /* The same, and the thread's error is set. cl may be NULL: RLOCK_EINVAL. */
 rlock_status rl_client_begin(rlock_client *cl, int *cancel_state);
+
+/* Into followers, and out of them, if it is there. */
+void rl_client_follow(rlock_client *cl, rl_link *follower);
+void rl_client_unfollow(rlock_client *cl, rl_link *follower);
 
 /* Is it being closed, and does the calling thread drive a job of it? */
 bool rl_client_is_draining(const rlock_client *cl);

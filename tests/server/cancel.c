@@ -1,6 +1,7 @@
 /* rlock_client_cancel(): how a program that stops gets its threads back. */
 #include <stdatomic.h>
 
+#include "loop.h"
 #include "multi_scene.h"
 #include "nodes.h"
 #include "other_client.h"
@@ -66,6 +67,64 @@ TEST(cancel, a_multi_lock_follows_each_of_its_clients)
     expect_stops(t.cl, m.all);
     take_by_hand(s.sv, "a", 60000);
     expect_stops(s.cl, m.all);
+    multi_scene_end_across(&m, &s, &t);
+}
+
+TEST(cancel, a_multi_lock_follows_the_client_of_a_member_that_it_has)
+{
+    scene s = scene_start(0, 0), t = scene_start(0, 0);
+    multi_scene m = multi_scene_across(&s, "a", &t, "b");
+    take_by_hand(t.sv, "b", 60000);
+    expect_stops(s.cl, m.all);
+    take_by_hand(s.sv, "a", 60000);
+    EXPECT_STATUS(rlock_force_unlock(m.lk[1]), RLOCK_OK);
+    expect_stops(t.cl, m.all);
+    multi_scene_end_across(&m, &s, &t);
+}
+
+TEST(cancel, a_multi_lock_does_not_begin_to_wait_while_it_is_on_for_a_member)
+{
+    scene s = scene_start(0, 0), t = scene_start(0, 0);
+    multi_scene m = multi_scene_across(&s, "a", &t, "b");
+    take_by_hand(t.sv, "b", 60000);
+    EXPECT_STATUS(rlock_client_cancel(s.cl, true), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(m.all, 20000, 0), RLOCK_CANCELED);
+    EXPECT_CONTAINS(rlock_last_error()->message, "member 2: ");
+    EXPECT_STATUS(rlock_client_cancel(s.cl, false), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(m.all, 50, 0), RLOCK_TIMEOUT);
+    multi_scene_end_across(&m, &s, &t);
+}
+
+TEST(cancel, a_started_wait_of_a_multi_lock_follows_each_of_its_clients)
+{
+    scene s = scene_start(0, 0), t = scene_start(0, 0);
+    multi_scene m = multi_scene_across(&s, "a", &t, "b");
+    request r = request_new(m.all);
+    take_by_hand(t.sv, "b", 60000);
+    EXPECT_STATUS(request_acquire(&r, RLOCK_FOREVER, 0), RLOCK_OK);
+    EVENTUALLY(SOON, rlock_client_dispatch(s.cl) == RLOCK_OK &&
+                         levels(s.sv, "a") == 1);
+    EXPECT_INT(r.told, 0);
+    EXPECT_STATUS(rlock_client_cancel(s.cl, true), RLOCK_OK);
+    LOOP_UNTIL(s.cl, r.told);
+    EXPECT_STATUS(r.status, RLOCK_CANCELED);
+    EVENTUALLY(SOON, levels(s.sv, "a") == 0);
+    request_free(&r);
+    multi_scene_end_across(&m, &s, &t);
+}
+
+TEST(cancel, a_multi_lock_that_is_freed_follows_nobody)
+{
+    scene s = scene_start(0, 0), t = scene_start(0, 0);
+    multi_scene m = multi_scene_across(&s, "a", &t, "b");
+    multi_scene_free(&m);
+    m = multi_scene_across(&s, "a", &t, "b");
+    EXPECT_STATUS(rlock_client_cancel(s.cl, true), RLOCK_OK);
+    EXPECT_STATUS(rlock_client_cancel(t.cl, true), RLOCK_OK);
+    EXPECT_STATUS(rlock_client_cancel(s.cl, false), RLOCK_OK);
+    EXPECT_STATUS(rlock_client_cancel(t.cl, false), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(m.all, 1000, 0), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
     multi_scene_end_across(&m, &s, &t);
 }
 
