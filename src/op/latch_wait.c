@@ -15,6 +15,9 @@
 /* How often who is not rung looks. */
 #define POLL_US (250 * 1000)
 
+/* What was answered so lately is not asked again at the end. */
+#define FRESH_US (10 * 1000)
+
 static rl_next sleep_until(rl_latch_wait *w, int64_t until_us)
 {
     w->phase = RL_PHASE_WAIT;
@@ -86,8 +89,9 @@ static rl_next line_up(rl_latch_wait *w, int64_t now_us)
             return look(w, now_us);
         return sleep_until(w, now_us + rl_jitter(RL_LOOK_US));
     }
-    /* Unless the server was never asked, by this one or by the front. */
-    if (!w->asked && !rl_room_was_busy(rooms, &w->waiter, w->began_us)) {
+    /* It may have opened unheard: its time is over, or the server lost it. */
+    if (!w->last_try &&
+        !rl_room_was_busy(rooms, &w->waiter, now_us - FRESH_US)) {
         w->last_try = true;
         return look(w, now_us);
     }
@@ -97,7 +101,9 @@ static rl_next line_up(rl_latch_wait *w, int64_t now_us)
 
 static rl_next look_failed(rl_latch_wait *w, int64_t now_us)
 {
-    w->fault = w->one->fault;
+    bool told = w->last_try && w->fault.status == RLOCK_TIMEOUT;
+    if (!told) /* how much is left says more */
+        w->fault = w->one->fault;
     if (w->last_try || !w->waiter.room)
         return fail(w, now_us);
     int64_t again_us =
@@ -122,7 +128,7 @@ static rl_next after_look(rl_latch_wait *w, int64_t now_us)
         return finish(w, RLOCK_OK, now_us);
     }
     rl_room_is_busy(rooms, &w->waiter, 0, w->tried_us);
-    if (w->last_try)
+    if (w->last_try || now_us >= w->wait_until_us)
         return finish(w, status, now_us);
     w->listen(w->home, w->what);
     bool queued = x->grant.rank >= 0;

@@ -100,6 +100,22 @@ TEST(latch, it_lives_as_long_as_it_was_told)
     scene_stop(&s);
 }
 
+/* Nobody rings when its time is over. */
+TEST(latch, one_whose_time_is_over_is_open_at_the_end_of_a_wait)
+{
+    scene s = scene_start(0, 0);
+    rlock_latch *l = test_latch(s.cl, GATE);
+    for (int ms = 400; ms <= 1200; ms += 400) {
+        EXPECT_STATUS(rlock_latch_set(l, 1, 100), RLOCK_OK);
+        EXPECT_STATUS(rlock_latch_wait(l, ms), RLOCK_OK);
+    }
+    EXPECT_STATUS(rlock_latch_set(l, 1, 60000), RLOCK_OK);
+    EXPECT_STATUS(rlock_latch_wait(l, 400), RLOCK_TIMEOUT); /* the control */
+    EXPECT_CONTAINS(rlock_last_error()->message, "1 left to count down");
+    rlock_latch_free(l);
+    scene_stop(&s);
+}
+
 /* Their tombstones, tokens and channels are shared, but not their queues. */
 TEST(latch, a_name_and_itself_in_braces_are_two_latches)
 {

@@ -188,7 +188,33 @@ TEST(latch, a_wait_that_runs_out_leaves_the_queue)
     EXPECT_INT(answer(&w, LOOKED(4, 1)), RL_SLEEP);
     EXPECT_INT(w.w.op.sleep_us - w.p.now_us, 100 * MS);
     EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_STR(play_called(&w.p, 0), "latch/look");
+    EXPECT_INT(answer(&w, LOOKED(3, 0)), RL_ASK);
+    EXPECT_STR(play_called(&w.p, 0), "leave");
     EXPECT_INT(answer(&w, LEFT), RL_DONE);
+    EXPECT_CONTAINS(w.w.fault.text, "3 left");
+    close_wait(&w, RLOCK_TIMEOUT);
+}
+
+TEST(latch, one_that_has_opened_unheard_is_open_when_the_wait_is_over)
+{
+    wait_for w;
+    open_wait(&w, 100);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(answer(&w, LOOKED(4, 0)), RL_SLEEP);
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, LOOKED(0, 0)), RL_DONE);
+    close_wait(&w, RLOCK_OK);
+}
+
+TEST(latch, when_the_last_look_fails_it_is_told_what_was_left)
+{
+    wait_for w;
+    open_wait(&w, 100);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(answer(&w, LOOKED(4, 0)), RL_SLEEP);
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(play_lose(&w.p, 0), RL_DONE);
     EXPECT_CONTAINS(w.w.fault.text, "4 left");
     close_wait(&w, RLOCK_TIMEOUT);
 }
@@ -202,10 +228,11 @@ static void expect_leave_until(int64_t look_ms, bool canceled, int64_t until_us)
     EXPECT_INT(begin(&w), RL_ASK);
     EXPECT_INT(w.w.one->until_us - w.p.now_us, PLAY_TIMEOUT_MS * MS);
     play_pass(&w.p, look_ms * MS);
-    EXPECT_INT(answer(&w, LOOKED(4, 1)), RL_SLEEP);
-    if (canceled)
+    EXPECT_INT(answer(&w, LOOKED(4, 1)), canceled ? RL_SLEEP : RL_ASK);
+    if (canceled) {
         rl_rooms_cancel(&core(&w)->rooms, &gate, &w);
-    EXPECT_INT(canceled ? play_wake(&w.p) : play_sleep(&w.p), RL_ASK);
+        EXPECT_INT(play_wake(&w.p), RL_ASK);
+    }
     EXPECT_STR(play_called(&w.p, 0), "leave");
     EXPECT_INT(w.w.one->until_us - PLAY_BEGAN_US, until_us);
     EXPECT_INT(answer(&w, LEFT), RL_DONE);
@@ -252,7 +279,8 @@ TEST(latch, when_time_is_up_after_an_outage_it_is_told_what_is_left)
     EXPECT_INT(play_sleep(&w.p), RL_ASK);
     EXPECT_INT(answer(&w, LOOKED(4, 0)), RL_SLEEP);
     play_pass(&w.p, 200 * MS);
-    EXPECT_INT(play_sleep(&w.p), RL_DONE);
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, LOOKED(4, 0)), RL_DONE);
     EXPECT_CONTAINS(w.w.fault.text, "4 left");
     close_wait(&w, RLOCK_TIMEOUT);
 }
@@ -361,7 +389,7 @@ TEST(latch, who_was_never_the_first_takes_the_firsts_no_when_the_wait_is_over)
     open_wait(&w, 100);
     enter_first(&w, &front, w.p.now_us);
     EXPECT_INT(begin(&w), RL_SLEEP);
-    rl_room_is_busy(&core(&w)->rooms, &front, 0, w.p.now_us);
+    rl_room_is_busy(&core(&w)->rooms, &front, 0, w.p.now_us + 95 * MS);
     EXPECT_INT(play_sleep(&w.p), RL_DONE);
     EXPECT_INT(calls(&w), 0);
     rl_room_leave(&core(&w)->rooms, &front, true);
