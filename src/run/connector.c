@@ -199,11 +199,12 @@ static bool serve_locked(rl_node *node, int64_t *tried_us, int64_t *busy_us)
     rl_connector *c = &node->connector;
     rl_visitor *v = first_visitor(c);
     int64_t now_us = rl_now_us();
-    int64_t try_us = c->down ? *tried_us + c->pause_us : RL_NEVER;
+    bool tries = c->down && !c->ends;
+    int64_t try_us = tries ? *tried_us + c->pause_us : RL_NEVER;
     if (!c->open)
         return false;
     if (!v && try_us > now_us) {
-        int64_t end_us = c->down ? RL_NEVER : *busy_us + IDLE_US;
+        int64_t end_us = tries ? RL_NEVER : *busy_us + IDLE_US;
         if (end_us <= now_us)
             return false;
         rl_cond_wait_until(&c->work, &node->connector.mutex,
@@ -262,7 +263,8 @@ static void call(rl_node *node)
     rl_connector *c = &node->connector;
     rl_mutex_lock(&node->connector.mutex);
     rl_cond_wake(&c->work);
-    bool starts = c->open && !c->runs && (c->down || first_visitor(c));
+    bool tries = c->down && !c->ends;
+    bool starts = c->open && !c->runs && (tries || first_visitor(c));
     if (starts)
         c->runs = c->starting = true;
     rl_mutex_unlock(&node->connector.mutex);
@@ -285,6 +287,14 @@ void rl_connector_open(rl_node *node)
     node->connector.open = true;
     rl_mutex_unlock(&node->connector.mutex);
     call(node);
+}
+
+/* A try that begins while a client is being freed could outlast its end. */
+void rl_connector_rest(rl_node *node)
+{
+    rl_mutex_lock(&node->connector.mutex);
+    node->connector.ends = true;
+    rl_mutex_unlock(&node->connector.mutex);
 }
 
 void rl_connector_close(rl_node *node)

@@ -38,6 +38,7 @@ typedef struct rl_connector {
     bool down;
     rl_fault fault;   /* why */
     bool open;        /* its server may be asked */
+    bool ends;        /* the client does: it is asked for visitors only */
     bool runs;        /* the thread does, or is about to */
     bool starting;    /* somebody starts it, without the mutex */
     rl_cond started;  /* nobody does any more */
@@ -51,6 +52,8 @@ void rl_connector_fini(rl_connector *c);
 
 /* Its server may be asked from now on; */
 void rl_connector_open(struct rl_node *node);
+/* A server that is down is not tried any more, but for who visits; */
+void rl_connector_rest(struct rl_node *node);
 /* and no more: whoever visits it until it is opened again is told so. */
 void rl_connector_close(struct rl_node *node);
 /* The same, for good: blocks for as long as a connection is being made. */

@@ -133,6 +133,7 @@ static void begin_no_more(rl_node *n)
 void rl_node_silence(rl_node *n)
 {
     begin_no_more(n);
+    rl_connector_rest(n);
     rl_doorbell_stop(n);
 }
 

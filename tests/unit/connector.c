@@ -160,6 +160,28 @@ TEST(connector, a_server_that_is_down_is_tried_again_and_again)
     close_station(&s);
 }
 
+/* A try would outlast the end. */
+TEST(connector,
+     while_the_client_ends_a_server_that_is_down_is_asked_for_visitors)
+{
+    station s;
+    rl_visitor v;
+    rl_fault why;
+    open_station(&s, INT_MAX);
+    rl_connector_open(&s.node);
+    rl_connector_rest(&s.node);
+    rl_fault_set(&why, RLOCK_EIO, 0, "it hangs");
+    rl_connector_suspect(&s.node, &why);
+    EXPECT(!runs(&s));
+    EXPECT(rl_connector_is_down(&s.node.connector, &why));
+    visit(&s, &v, true);
+    EVENTUALLY(SOON, has_news(&s, &v));
+    EXPECT_INT(v.fault.status, RLOCK_EIO);
+    EXPECT_INT(s.calls, 1);
+    close_station(&s);
+    EXPECT_INT(s.calls, 1);
+}
+
 TEST(connector, the_first_suspicion_counts_until_the_server_has_been_tried)
 {
     station s;
