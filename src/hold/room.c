@@ -140,6 +140,19 @@ bool rl_room_enter(rl_rooms *r, rl_waiter *w, const rl_target *what,
     return w->room != NULL;
 }
 
+/* Whoever of the client stands in line for the name has no bell there either. */
+static void unqueue_locked(rl_rooms *r, rl_room *room) RL_REQUIRES(&r->mutex)
+{
+    room->queued = false;
+    room->ticket = 0;
+    for (uint64_t i = 0; r->lines > 0 && i < RL_LAYOUTS; i++) {
+        rl_room *line =
+            rl_room_in_line_locked(r, room->name, room->name_len, i);
+        if (line)
+            line->queued = false;
+    }
+}
+
 bool rl_room_leave(rl_rooms *r, rl_waiter *w, bool acquired)
 {
     rl_room *room = w->room;
@@ -148,10 +161,8 @@ bool rl_room_leave(rl_rooms *r, rl_waiter *w, bool acquired)
     bool was_front = front_of(room) == w;
     rl_list_remove(&w->link);
     rl_list_remove(&w->aged);
-    if (acquired) {
-        room->queued = false;
-        room->ticket = 0;
-    }
+    if (acquired)
+        unqueue_locked(r, room);
     rl_waiter *next = front_of(room);
     if (next) {
         if (was_front && !w->quiet)

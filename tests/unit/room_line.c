@@ -158,3 +158,20 @@ TEST(room_line, a_ring_wakes_the_front_of_each)
     expect_woken_only(g, true, false, true);
     close_with(&r, g, GUESTS);
 }
+
+/* A ring that goes elsewhere is nothing to wait for by who is in no queue. */
+TEST(room_line, a_plain_acquire_takes_the_bell_of_who_stands_in_line_too)
+{
+    rl_rooms r;
+    guest g[GUESTS], plain;
+    open_standing(&r, g);
+    rl_room_ticket(&r, &g[FIRST].waiter);
+    enter(&r, &plain, &job);
+    rl_rooms_look(&r, "job", 3, 0, true);
+    EXPECT_INT(g[FIRST].woken, 0); /* the control */
+    leave(&r, &plain, true);
+    rl_rooms_look(&r, "job", 3, 0, true);
+    expect_woken(&g[FIRST], 1, RL_WAKE_LOOK);
+    EXPECT(!g[FIRST].waiter.room->queued);
+    close_with(&r, g, GUESTS);
+}
