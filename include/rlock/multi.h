@@ -30,8 +30,9 @@ extern "C" {
  *
  * Held while every member is. With the first loss the whole is lost: one
  * RLOCK_EVENT_LOST (or _ABANDONED) with that member's name, to the client of
- * the first member; if it has no on_event, of the lost one. The loss of a
- * member that was held before is told by its own client, and by that alone. A
+ * the first member; if it has no on_event, of the lost one. The end of a
+ * member that was held before is told by its own client, and by that alone;
+ * that of a Red lock among them by its own client, too. A
  * member that is taken once more, by itself or by another Multi lock, stays the
  * first one's: its loss is told as that one's, or, after another loss of that
  * one, not at all. Other events, renewal and statistics are the members'.

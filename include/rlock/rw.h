@@ -2,7 +2,7 @@
  * A read-write lock: any number of owners read at a time, or one writes. Each
  * side is an ordinary lock (lock.h), with all that works on one:
  * rlock_acquire() of the read side, rlock_acquire_start() of the write side,
- * rlock_run() under either (guard.h), either as a member of a Multi lock
+ * rlock_eval() under either (guard.h), either as a member of a Multi lock
  * (multi.h), and so on. It is the RReadWriteLock of Redisson (Java), and shared
  * with that: sharing.md.
  *

@@ -146,7 +146,7 @@ RLOCK_API rlock_status rlock_semaphore_acquire(rlock_semaphore *s, int n,
  *
  * RLOCK_OK        done; who waits has been granted what there is now
  * RLOCK_EINVAL    also: delta is out of range, or there would be more than
- *                 RLOCK_SEMAPHORE_MAX
+ *                 RLOCK_SEMAPHORE_MAX, or fewer than minus that
  * RLOCK_EIO       it may have been done, or may be yet, once
  * RLOCK_EWRONGTYPE  the key is no semaphore's, and is left alone
  * RLOCK_ENOMEM, RLOCK_ESERVER, RLOCK_ECLOSED, RLOCK_EFORKED

@@ -38,6 +38,7 @@ typedef void rlock_waits_fn(const rlock_wait *w, void *arg);
 /*
  * Calls back for each client that stands in the queue of a lock, lock by lock,
  * as they stand there; before these for each thread that stands in its line.
+ * Of a line a client is told for some seconds more than it has waited there.
  * On the calling thread, at the end, with no lock of the library held; the
  * callback may call the library. A snapshot, while locks change; who is not
  * seen in it: threads.md, Who waits for whom.

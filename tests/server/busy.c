@@ -56,6 +56,26 @@ TEST(busy, whose_wait_ran_out_is_told_who_has_it_then)
     scene_stop(&s);
 }
 
+static intptr_t wait_in_vain(void *lk)
+{
+    EXPECT_STATUS(rlock_acquire(lk, 600, 1000), RLOCK_TIMEOUT);
+    EXPECT_CONTAINS(told(), "free by now");
+    EXPECT(!strstr(told(), "held by another"));
+    return 0;
+}
+
+/* Who waits looks every 2 s, and nobody rings for what is deleted. */
+TEST(busy, whose_wait_ran_out_is_not_told_that_it_is_held_when_it_is_not)
+{
+    scene s = scene_start(0, 0);
+    take_by_hand(s.sv, SCENE_LOCK, 60000);
+    test_thread *t = test_spawn(wait_in_vain, s.lk);
+    EVENTUALLY(SOON, queued(s.sv, SCENE_LOCK) == 1);
+    server_cmd(s.sv, "DEL " SCENE_LOCK);
+    test_join(t);
+    scene_stop(&s);
+}
+
 /* It knows no token of ours, so not since when. */
 TEST(busy, another_program_is_told_as_it_calls_itself)
 {

@@ -58,7 +58,8 @@ LEFT_BY(a_leave_of_who_had_been_rung_is_told_the_same,
         "*3\r\n:0\r\n$3\r\nwho\r\n:2360\r\n", "held by who for 2.3 s")
 LEFT_BY(a_leave_may_not_be_told_for_how_long,
         "*3\r\n:1\r\n$3\r\nwho\r\n:-1\r\n", "held by who")
-LEFT_BY(a_leave_may_not_be_told_by_whom, LEFT, "held by another")
+LEFT_BY(a_leave_may_not_be_told_by_whom, LEFT,
+        "free by now, or held by somebody who is not told")
 
 /* --- by force ------------------------------------------------------------- */
 
