@@ -68,6 +68,14 @@ for kind in (rlock.Lock, rlock.MultiLock, rlock.RedLock, rlock.Owner):
         for name in ("", "x" * 600, "rlock_token:a"):
             with self.assertRaises(rlock.InvalidArgument):
                 self.client.lock(name)
+        for wrong in (lambda: self.client.lock(None),
+                      lambda: self.client.lock("a").command("SET", "k", None)):
+            with self.assertRaisesRegex(TypeError, "None is no name"):
+                wrong()
+        for wrong in (lambda: rlock.Client(self.server.uri + "\0"),
+                      lambda: self.client.lock("a").eval("return 1\0 nonsense")):
+            with self.assertRaisesRegex(ValueError, "null byte"):
+                wrong()
         for time in (-1, float("nan"), float("inf")):
             with self.assertRaises(ValueError):
                 self.client.lock("a").acquire(timeout=time)

@@ -44,8 +44,11 @@ def _in_loop() -> None:
 
 
 def _bytes(word: Word) -> bytes:
+    """None is what somebody has forgotten, and no word."""
     if isinstance(word, bytes):
         return word
+    if word is None:
+        raise TypeError("None is no name, key or argument")
     return str(word).encode()
 
 
@@ -183,7 +186,7 @@ class Lock:
         will not be. What the script answers is not told."""
         _in_loop()
         n, words, lens = _words([*keys, *args])
-        check(lib.rlock_eval(self._lk, script.encode(), len(keys),
+        check(lib.rlock_eval(self._lk, L.c_text(script), len(keys),
                              n - len(keys), words, lens, None))
 
     def command(self, *words: Word) -> None:
@@ -247,7 +250,7 @@ class Lock:
         """eval() for a task."""
         n, words, lens = _words([*keys, *args])
         return self._await(_task_owner(), lib.rlock_eval_start, L.REPLIED,
-                           script.encode(), len(keys), n - len(keys), words,
+                           L.c_text(script), len(keys), n - len(keys), words,
                            lens)
 
     def command_async(self, *words: Word) -> Coroutine[Any, Any, None]:
