@@ -14,11 +14,11 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=43022
+most_src=43129
 most_files=294
-most_cli=6812
+most_cli=6861
 most_cli_files=44
-most_include=2294
+most_include=2297
 most_cxx=1018
 
 cd "$(dirname "$0")/.."

@@ -66,8 +66,12 @@ static int look(rlock_client *cl, const char *server, void *arg)
     size_t asked = d->asked;
     d->volatile_keys = d->evicted = 0;
     d->keys_untold = d->evicts = false;
-    if (rlock_servers(cl, examine, arg) != RLOCK_OK)
-        return look_failed();
+    if (rlock_servers(cl, examine, arg) != RLOCK_OK) {
+        if (!server || rlock_last_error()->status != RLOCK_EIO)
+            return look_failed();
+        doctor_unreached(d, server, DOCTOR_WARN, rlock_last_error()->message);
+        return 0;
+    }
     char *uri = server ? NULL : cli_public_uri(d->o, 0);
     const char *of = server ? server : uri ? uri : "";
     int status = d->asked > asked ? doctor_look_at_locks(d, cl, of) : 0;

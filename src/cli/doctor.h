@@ -34,6 +34,10 @@ void doctor_find(doctor *d, const char *server, doctor_verdict v,
                  const char *check, const char *remedy, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));
 
+/* One that cannot be asked. */
+void doctor_unreached(doctor *d, const char *server, doctor_verdict v,
+                      const char *error);
+
 /* All checks of one server; and then of what they are to each other. */
 void doctor_examine(doctor *d, const rlock_server_info *s);
 void doctor_compare(doctor *d);

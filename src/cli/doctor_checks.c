@@ -322,13 +322,20 @@ static check *const of_replica[] = {check_lag, NULL};
 static check *const of_sentinel[] = {check_master_flags, check_quorum,
                                      check_trips, NULL};
 
+void doctor_unreached(doctor *d, const char *server, doctor_verdict v,
+                      const char *error)
+{
+    doctor_find(d, server, v, "answers", "start it, or look at the way to it",
+                "%s", error);
+}
+
 /* Of a Red lock a minority may be away, and of replicas and Sentinels, too. */
 static void unreached(doctor *d, const rlock_server_info *s)
 {
     bool others = d->several || s->role == RLOCK_SERVER_REPLICA ||
                   s->role == RLOCK_SERVER_SENTINEL;
-    doctor_find(d, s->address, others ? DOCTOR_WARN : DOCTOR_BAD, "answers",
-                "start it, or look at the way to it", "%s", s->error);
+    doctor_unreached(d, s->address, others ? DOCTOR_WARN : DOCTOR_BAD,
+                     s->error);
 }
 
 /* A replica that was asked itself is used as if it were a master. */

@@ -76,6 +76,8 @@ static enum MHD_Result answer(struct MHD_Connection *c, unsigned status,
         return MHD_NO;
     }
     mhd.add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+        mhd.add_response_header(r, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
     enum MHD_Result queued = mhd.queue_response(c, status, r);
     mhd.destroy_response(r);
     return queued;
@@ -91,16 +93,17 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *c,
     (void)data;
     (void)data_len;
     (void)state;
-    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-        return MHD_NO;
-    if (strcmp(url, "/metrics") == 0) {
+    bool asks = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    if (asks && strcmp(url, "/metrics") == 0) {
         char *text = exporter_text(arg, &len);
         return text ? answer(c, MHD_HTTP_OK, "text/plain; version=0.0.4", text,
                              len)
                     : MHD_NO;
     }
     char *text = strdup("rlock exporter: /metrics\n");
-    unsigned status = strcmp(url, "/") == 0 ? MHD_HTTP_OK : MHD_HTTP_NOT_FOUND;
+    unsigned status = !asks                   ? MHD_HTTP_METHOD_NOT_ALLOWED
+                      : strcmp(url, "/") == 0 ? MHD_HTTP_OK
+                                              : MHD_HTTP_NOT_FOUND;
     return text ? answer(c, status, "text/plain", text, strlen(text)) : MHD_NO;
 }
 

@@ -120,12 +120,13 @@ static int run_verb(cli_options *o, int argc, char **argv)
 }
 
 /* A descriptor of ours must not become COMMAND's stdin because that was closed;
-   for COMMAND it is closed again. */
+   for COMMAND it is closed again. What is printed there fails. */
 static void fill_standard_descriptors(void)
 {
     for (int fd = 0; fd <= STDERR_FILENO; fd++) {
         if (fcntl(fd, F_GETFD) < 0)
-            (void)!open("/dev/null", O_RDWR | O_CLOEXEC);
+            (void)!open("/dev/null",
+                        (fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) | O_CLOEXEC);
     }
 }
 

@@ -1,5 +1,6 @@
 /* From the options before the verb to a lock. */
 #include <pthread.h>
+#include <string.h>
 
 #include "cli.h"
 
@@ -18,14 +19,27 @@ typedef struct opening {
     rlock_options opts;
     rlock_client *client; /* NULL: there is none yet */
     rlock_status status;
+    bool away;
     pthread_t thread;
     bool runs;
 } opening;
+
+/* It cannot be reached, or answers that it is not ready yet. */
+static bool is_away(const rlock_error *e)
+{
+    static const char *const words[] = {": LOADING ", ": BUSY ",
+                                        ": MASTERDOWN ", ": CLUSTERDOWN "};
+    bool away = e->status == RLOCK_EIO;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        away = away || strstr(e->message, words[i]);
+    return away;
+}
 
 static void *open_one(void *arg)
 {
     opening *x = arg;
     x->status = rlock_client_new(&x->opts, &x->client);
+    x->away = x->status != RLOCK_OK && is_away(rlock_last_error());
     return NULL;
 }
 
@@ -54,7 +68,7 @@ static rlock_status open_least(opening *x, size_t n, size_t least)
     for (size_t i = 0; i < n; i++)
         there += x[i].status == RLOCK_OK;
     for (size_t i = 0; i < n; i++) {
-        bool away = x[i].status == RLOCK_EIO && there >= least;
+        bool away = x[i].away && there >= least;
         if (n > 1 && x[i].status != RLOCK_OK && !away)
             open_one(&x[i]); /* so that this thread is told why, too */
         if (x[i].status != RLOCK_OK && !away)

@@ -15,7 +15,7 @@ static const cli_option options[] = {
     {'d', "delay", "SECONDS",
      "between two rounds; 1, or more where they cost\n"
      "the server more than one moment in eighty"},
-    {'n', "rounds", "N", "so many, and end; in a batch"},
+    {'n', "rounds", "N", "so many, as text, and end"},
     {0},
 };
 
@@ -64,18 +64,20 @@ static void print_round(const top *t)
 static int print_rounds(top *t)
 {
     int status = 0;
+    bool lacking = false;
     for (long i = 0; status == 0 && (!t->rounds || i < t->rounds); i++) {
         if (i > 0)
             cli_poll(NULL, 0, cli_now_us() + top_pause_us(t));
         bool told = top_look(t);
         if (t->error[0])
             cli_say("%s", t->error);
+        lacking = lacking || t->error[0];
         if (!told)
             return CLI_FAILED;
         print_round(t);
         status = cli_printed(0);
     }
-    return status == 0 && t->error[0] ? CLI_FAILED : status;
+    return status == 0 && lacking ? CLI_FAILED : status;
 }
 
 /* --- The verb ------------------------------------------------------------- */
@@ -88,13 +90,11 @@ static int run(cli_options *o, int argc, char **argv)
         return status;
     if (o->json)
         return cli_misused(&cli_top, "top: there is no --json of it");
-    if (t.rounds && !t.batch)
-        return cli_misused(&cli_top, "-n is for a batch: -b");
     if (!cli_words(&cli_top, argc, 0, 1) || !look_open_any(&t.s, o))
         return CLI_FAILED;
     o->askpass = false; /* for the verbs that the screen calls it is known */
     t.glob = argv[optind];
-    if (t.batch || !top_screen(&t, &status))
+    if (t.batch || t.rounds || !top_screen(&t, &status))
         status = print_rounds(&t);
     locks_clear(&t.now);
     cli_close(&t.s);

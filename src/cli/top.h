@@ -24,7 +24,9 @@ typedef struct top {
     locks now; /* in order */
     top_order order;
     size_t held, waiting, circles; /* waiting: processes */
-    int64_t ping_us, took_us;
+    int64_t ping_us;
+    int64_t took_us, cost_us; /* of it, by who has answered; and what a round is
+                                 taken to cost: one that is slow may be chance */
     char error[sizeof((rlock_error *)0)->message]; /* "": all have answered */
 } top;
 

@@ -15,6 +15,7 @@ typedef struct round {
     locks rows;
     size_t server, asked; /* asked: servers that have answered */
     size_t waiting, circles;
+    int64_t took_us;
 } round;
 
 static bool note_lock(const rlock_lock_info *l, void *arg)
@@ -81,8 +82,10 @@ static bool look_at(top *t, round *r)
 static void ask(top *t, round *r)
 {
     size_t rows = r->rows.n, waiting = r->waiting, circles = r->circles;
+    int64_t began_us = cli_now_us();
     if (look_at(t, r)) {
         r->asked++;
+        r->took_us += cli_now_us() - began_us;
         return;
     }
     strcpy(t->error,
@@ -95,7 +98,6 @@ static void ask(top *t, round *r)
 bool top_look(top *t)
 {
     round r = {0};
-    int64_t began_us = cli_now_us();
     t->error[0] = '\0';
     for (; r.server < t->s.n; r.server++)
         ask(t, &r);
@@ -111,14 +113,15 @@ bool top_look(top *t)
         t->held += t->now.at[i].is.n_holders > 0;
     t->waiting = r.waiting;
     t->circles = r.circles;
-    t->took_us = cli_now_us() - began_us;
+    t->cost_us = r.took_us < t->took_us ? r.took_us : t->took_us;
+    t->took_us = r.took_us;
     top_sort(t);
     return true;
 }
 
 int64_t top_pause_us(const top *t)
 {
-    int64_t least_us = t->took_us * (SHARE - 1);
+    int64_t least_us = t->cost_us * (SHARE - 1);
     return least_us > t->pause_us ? least_us : t->pause_us;
 }
 

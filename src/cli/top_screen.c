@@ -16,6 +16,7 @@ bool top_screen(top *t, int *status)
 #else
 
 #include <curses.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -209,6 +210,13 @@ static void look_if_due(screen *s)
     s->next_us = cli_now_us() + top_pause_us(s->t);
 }
 
+/* Nobody ever types there again: getch() does not wait any more. */
+static bool is_gone(void)
+{
+    struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+    return poll(&p, 1, 0) == 1 && p.revents & (POLLHUP | POLLERR | POLLNVAL);
+}
+
 static void loop(screen *s)
 {
     while (!s->quits && !told) {
@@ -216,7 +224,9 @@ static void loop(screen *s)
         draw(s);
         int64_t left_us = s->next_us - cli_now_us();
         timeout(s->holds ? -1 : left_us > 0 ? (int)(left_us / 1000) + 1 : 0);
-        take_key(s, getch());
+        int key = getch();
+        s->quits = key == ERR && is_gone();
+        take_key(s, key);
     }
 }
 

@@ -141,13 +141,14 @@ static int look(rlock_client *cl, const char *server, void *arg)
 /* While one of several is away the others are told of. */
 static int watch(watching *x, const cli_server *s)
 {
-    int status, printed;
+    int status = 0, printed;
     long i = 0;
     do {
         if (i > 0)
             cli_poll(NULL, 0, cli_now_us() + x->pause_us);
         x->server = x->asked = 0;
-        status = look_at_each(x->o, s, look, x);
+        if (look_at_each(x->o, s, look, x) != 0)
+            status = CLI_FAILED;
         printed = cli_printed(0);
     } while (x->asked > 0 && printed == 0 && ++i != x->rounds);
     if (printed != 0)

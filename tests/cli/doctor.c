@@ -323,6 +323,18 @@ TEST(doctor, no_server_is_125)
 
 /* --- Several servers ------------------------------------------------------ */
 
+TEST(doctor, a_cluster_that_is_away_is_found_beside_another_server)
+{
+    server *sv = server_start(WELL);
+    const char *text = doctor(NULL,
+                              WORDS("-u", server_uri(sv), "-u",
+                                    "redis-cluster://127.0.0.1:1", "doctor"),
+                              1);
+    EXPECT_CONTAINS(line_of(text, "answers"), "warn ");
+    EXPECT_CONTAINS(text, "version");
+    server_stop(sv);
+}
+
 TEST(doctor, of_a_red_lock_one_that_is_away_is_found_beside_the_others)
 {
     server *sv[] = {server_start(WELL), server_start(WELL)};

