@@ -54,10 +54,11 @@ bool rl_multi_same_name(const rlock *a, const rlock *b)
 void rl_multi_free(rlock *lk)
 {
     rl_multi *m = (rl_multi *)lk;
-    for (size_t i = 0; i < m->n; i++) {
+    /* All of them first: who cancels there goes through all members. */
+    for (size_t i = 0; i < m->n; i++)
         rl_client_unfollow(m->member[i].lk->client, &m->member[i].follower);
+    for (size_t i = 0; i < m->n; i++)
         rlock_free(m->member[i].lk);
-    }
 }
 
 /* --- a member's client ---------------------------------------------------- */

@@ -86,7 +86,7 @@ void rl_client_follow(rlock_client *cl, rl_link *follower)
 /* In a forked child another thread may have had the mutex. */
 void rl_client_unfollow(rlock_client *cl, rl_link *follower)
 {
-    if (!rl_link_is_in(follower) || rl_client_is_forked(cl))
+    if (rl_client_is_forked(cl))
         return;
     rl_mutex_lock(&cl->following);
     rl_list_remove(follower);

@@ -128,6 +128,34 @@ TEST(cancel, a_multi_lock_that_is_freed_follows_nobody)
     multi_scene_end_across(&m, &s, &t);
 }
 
+static intptr_t make_and_free(void *arg)
+{
+    rlock *const *lk = arg;
+    for (int i = 0; i < 500; i++) {
+        rlock *all;
+        EXPECT_STATUS(rlock_multi_new(lk, 2, &all), RLOCK_OK);
+        rlock_free(all);
+    }
+    return 0;
+}
+
+/* While others cancel. */
+TEST(cancel, multi_locks_may_be_made_and_freed_meanwhile)
+{
+    scene s = scene_start(0, 0), t = scene_start(0, 0);
+    multi_scene m = multi_scene_across(&s, "a", &t, "b");
+    test_thread *one = test_spawn(make_and_free, m.lk);
+    test_thread *two = test_spawn(make_and_free, m.lk);
+    for (int i = 0; i < 500; i++) {
+        rlock_client *cl = i % 2 ? s.cl : t.cl;
+        EXPECT_STATUS(rlock_client_cancel(cl, true), RLOCK_OK);
+        EXPECT_STATUS(rlock_client_cancel(cl, false), RLOCK_OK);
+    }
+    test_join(one);
+    test_join(two);
+    multi_scene_end_across(&m, &s, &t);
+}
+
 TEST(cancel, waits_that_begin_while_it_is_on_end_at_once)
 {
     scene s = scene_start(0, 0);

@@ -132,12 +132,12 @@ _OTHERS = {"pool_size", "redisson_channel", "lazy", "tls_verify",
 def _set_options(o: L.Options, uri: Optional[str], given: dict) -> None:
     o.size = c.sizeof(o)
     if uri is not None:
-        o.uri = L.c_text(uri)
+        o.uri = L.c_text(os.fsencode(uri))
     for name, value in given.items():
         if name in _TIMES:
             setattr(o, name + "_ms", milliseconds(value, 0))
         elif name in _TEXTS:
-            setattr(o, name, None if value is None else L.c_text(value))
+            setattr(o, name, None if value is None else L.c_text(os.fsencode(value)))
         elif name in _OTHERS:
             setattr(o, name, value)
         else:
@@ -216,7 +216,8 @@ class Client:
     def _log_in(self, credentials: Callable[[], tuple], out: Any,
                 _: Any) -> int:
         user, password, *valid = credentials()
-        words = [None if w is None else L.c_text(w) for w in (user, password)]
+        words = [None if w is None else L.c_text(w.encode())
+                 for w in (user, password)]
         out.contents.user, out.contents.password = words
         out.contents.valid_ms = milliseconds(valid[0] if valid else None, 0)
         self._logged_in = words  # they have to last until the next login

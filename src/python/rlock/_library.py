@@ -17,12 +17,11 @@ i64, u64, size_t = c.c_int64, c.c_uint64, c.c_size_t
 pointer, text, status = c.c_void_p, c.c_char_p, c.c_int
 
 
-def c_text(of: str) -> bytes:
+def c_text(of: bytes) -> bytes:
     """C would see what stands before a NUL, and nothing of the rest."""
-    given = os.fsencode(of)
-    if b"\0" in given:
+    if b"\0" in of:
         raise ValueError("embedded null byte")
-    return given
+    return of
 
 
 class ErrorStruct(c.Structure):

@@ -186,7 +186,7 @@ class Lock:
         will not be. What the script answers is not told."""
         _in_loop()
         n, words, lens = _words([*keys, *args])
-        check(lib.rlock_eval(self._lk, L.c_text(script), len(keys),
+        check(lib.rlock_eval(self._lk, L.c_text(script.encode()), len(keys),
                              n - len(keys), words, lens, None))
 
     def command(self, *words: Word) -> None:
@@ -250,8 +250,8 @@ class Lock:
         """eval() for a task."""
         n, words, lens = _words([*keys, *args])
         return self._await(_task_owner(), lib.rlock_eval_start, L.REPLIED,
-                           L.c_text(script), len(keys), n - len(keys), words,
-                           lens)
+                           L.c_text(script.encode()), len(keys),
+                           n - len(keys), words, lens)
 
     def command_async(self, *words: Word) -> Coroutine[Any, Any, None]:
         """command() for a task."""
