@@ -25,8 +25,8 @@ typedef struct top {
     top_order order;
     size_t held, waiting, circles; /* waiting: processes */
     int64_t ping_us;
-    int64_t took_us, cost_us; /* of it, by who has answered; and what a round is
-                                 taken to cost: one that is slow may be chance */
+    int64_t took_us; /* by those who have answered */
+    int64_t cost_us; /* as believed: one round may be slow by chance */
     char error[sizeof((rlock_error *)0)->message]; /* "": all have answered */
 } top;
 

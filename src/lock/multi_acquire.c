@@ -425,14 +425,20 @@ static rl_op *one_awaited(rl_multi_call *p)
     return p->back(p);
 }
 
+static rl_op *end_wait(rl_multi_call *p, rlock_status s, const char *what)
+{
+    note_why(p, say(&p->part[p->missing], s, what));
+    p->alone = p->why.status;
+    return p->back(p);
+}
+
 /* What has failed stays the reason; who was only busy may be closed by now. */
 static rl_op *wait_is_over(rl_multi_call *p)
 {
     rlock_status s = p->why.status;
     if (s == RLOCK_OK || s == RLOCK_BUSY || s == RLOCK_TIMEOUT)
-        note_why(p,
-                 say(&p->part[p->missing], RLOCK_TIMEOUT, "the wait ran out"));
-    p->alone = p->why.status;
+        return end_wait(p, RLOCK_TIMEOUT, "the wait ran out");
+    p->alone = s;
     return p->back(p);
 }
 
@@ -443,14 +449,6 @@ static bool is_canceled(const rl_multi_call *p)
         if (rl_cancel_has_come(&p->args.cancel, rl_lock_core(p->part[i].lk)))
             return true;
     return false;
-}
-
-static rl_op *wait_is_canceled(rl_multi_call *p)
-{
-    note_why(
-        p, say(&p->part[p->missing], RLOCK_CANCELED, "the wait was canceled"));
-    p->alone = p->why.status;
-    return p->back(p);
 }
 
 static rl_op *wait_until(rl_multi_call *p, int64_t until_us,
@@ -466,7 +464,7 @@ static rl_op *wait_until(rl_multi_call *p, int64_t until_us,
                         .joins = p->group};
     p->back = back;
     if (is_canceled(p))
-        return wait_is_canceled(p);
+        return end_wait(p, RLOCK_CANCELED, rlock_status_str(RLOCK_CANCELED));
     if (now_us >= until_us)
         return wait_is_over(p);
     look_before(x);

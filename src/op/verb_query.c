@@ -299,12 +299,11 @@ static void note_leave(rl_part *x, const rl_reply *r, int64_t now_us)
         rl_rooms_wake(&x->core->rooms, x->what->name, x->what->len,
                       RL_WAKE_LOOK);
     x->ok = r != NULL;
-    if (!r)
-        return;
-    rl_fault_busy(&x->fault, &r->item[1], r->count - 1);
-    if (r->count > 1 && r->item[1].str && r->item[1].len == 0)
+    if (r && r->count > 1 && r->item[1].str && r->item[1].len == 0)
         rl_fault_set(&x->fault, RLOCK_BUSY, 0,
                      "free by now, or held by somebody who is not told");
+    else if (r)
+        rl_fault_busy(&x->fault, &r->item[1], r->count - 1);
 }
 
 static void write_leave(const rl_part *x, rl_bytes *to)

@@ -192,6 +192,11 @@ static rl_visitor *first_visitor(const rl_connector *c)
     return first ? RL_CONTAINER(first, rl_visitor, link) : NULL;
 }
 
+static bool tries_unasked(const rl_connector *c)
+{
+    return c->down && !c->ends;
+}
+
 /* False: it has had nothing to do for a while, or may not ask its server. */
 static bool serve_locked(rl_node *node, int64_t *tried_us, int64_t *busy_us)
     RL_REQUIRES(&node->connector.mutex)
@@ -199,12 +204,11 @@ static bool serve_locked(rl_node *node, int64_t *tried_us, int64_t *busy_us)
     rl_connector *c = &node->connector;
     rl_visitor *v = first_visitor(c);
     int64_t now_us = rl_now_us();
-    bool tries = c->down && !c->ends;
-    int64_t try_us = tries ? *tried_us + c->pause_us : RL_NEVER;
+    int64_t try_us = tries_unasked(c) ? *tried_us + c->pause_us : RL_NEVER;
     if (!c->open)
         return false;
     if (!v && try_us > now_us) {
-        int64_t end_us = tries ? RL_NEVER : *busy_us + IDLE_US;
+        int64_t end_us = tries_unasked(c) ? RL_NEVER : *busy_us + IDLE_US;
         if (end_us <= now_us)
             return false;
         rl_cond_wait_until(&c->work, &node->connector.mutex,
@@ -263,8 +267,7 @@ static void call(rl_node *node)
     rl_connector *c = &node->connector;
     rl_mutex_lock(&node->connector.mutex);
     rl_cond_wake(&c->work);
-    bool tries = c->down && !c->ends;
-    bool starts = c->open && !c->runs && (tries || first_visitor(c));
+    bool starts = c->open && !c->runs && (tries_unasked(c) || first_visitor(c));
     if (starts)
         c->runs = c->starting = true;
     rl_mutex_unlock(&node->connector.mutex);

@@ -196,13 +196,19 @@ TEST(latch, a_wait_that_runs_out_leaves_the_queue)
     close_wait(&w, RLOCK_TIMEOUT);
 }
 
+/* Four were left at first; the time is up, and it looks for the last time. */
+static void open_last_look(wait_for *w)
+{
+    open_wait(w, 100);
+    EXPECT_INT(begin(w), RL_ASK);
+    EXPECT_INT(answer(w, LOOKED(4, 0)), RL_SLEEP);
+    EXPECT_INT(play_sleep(&w->p), RL_ASK);
+}
+
 TEST(latch, one_that_has_opened_unheard_is_open_when_the_wait_is_over)
 {
     wait_for w;
-    open_wait(&w, 100);
-    EXPECT_INT(begin(&w), RL_ASK);
-    EXPECT_INT(answer(&w, LOOKED(4, 0)), RL_SLEEP);
-    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    open_last_look(&w);
     EXPECT_INT(answer(&w, LOOKED(0, 0)), RL_DONE);
     close_wait(&w, RLOCK_OK);
 }
@@ -210,10 +216,7 @@ TEST(latch, one_that_has_opened_unheard_is_open_when_the_wait_is_over)
 TEST(latch, when_the_last_look_fails_it_is_told_what_was_left)
 {
     wait_for w;
-    open_wait(&w, 100);
-    EXPECT_INT(begin(&w), RL_ASK);
-    EXPECT_INT(answer(&w, LOOKED(4, 0)), RL_SLEEP);
-    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    open_last_look(&w);
     EXPECT_INT(play_lose(&w.p, 0), RL_DONE);
     EXPECT_CONTAINS(w.w.fault.text, "4 left");
     close_wait(&w, RLOCK_TIMEOUT);
