@@ -18,7 +18,7 @@ most_src=43130
 most_files=294
 most_cli=6861
 most_cli_files=44
-most_include=2297
+most_include=2300
 most_cxx=1018
 
 cd "$(dirname "$0")/.."

@@ -220,9 +220,11 @@ RLOCK_API rlock_status rlock_extend(rlock *lk, int64_t lease_ms);
 
 /*
  * Frees the lock, whoever holds it, and wakes a waiter. The holder learns of it
- * when it asks the server next: by a renewal, extend, re-entry or unlock.
+ * when it asks the server next: by a renewal, extend, re-entry or unlock. Where
+ * waiters stand in a line of the server's (locks.md), the first one has it at
+ * once; for a moment even who is just giving up.
  *
- * RLOCK_OK        it was held and is free now
+ * RLOCK_OK        it was held, and is free now, or the next one's
  * RLOCK_NOT_HELD  nobody held it
  * RLOCK_EWRONGTYPE  the key is no lock of this layout, or a hash whose field is
  *                 no holder id, and is left alone. (A string may be any lock)

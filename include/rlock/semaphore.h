@@ -156,7 +156,8 @@ RLOCK_API rlock_status rlock_semaphore_add(rlock_semaphore *s, int64_t delta);
 /*
  * Asks the server how many permits are free: those that are held by nobody,
  * also if somebody waits for more. Below 0: so many have to be given back
- * before one is.
+ * before one is. Until the first acquire of all, the server knows no number:
+ * each handle answers its own.
  *
  * RLOCK_OK, RLOCK_EINVAL, RLOCK_ENOMEM, RLOCK_EIO, RLOCK_ESERVER,
  * RLOCK_EWRONGTYPE, RLOCK_ECLOSED, RLOCK_EFORKED

@@ -153,7 +153,7 @@ void rl_hold_lose_locked(rl_holds *t, rl_hold *h, rl_loss why, int64_t now_us)
     h->state = RL_LOST;
     stop_clocks(t, h, now_us);
     rl_hold_report_loss_locked(t, h, why, now_us);
-    rl_hold_call_next_locked(t, h, !rl_loss_is_seen(why));
+    rl_hold_call_next_locked(t, h, false); /* a lease that ends rings nobody */
     /* A node that is back may take part again. */
     bool may_be_back = why != RL_LOSS_CLOSED && why != RL_LOSS_TOO_LONG;
     if (is_node(h) && rl_group_is_owned(g) && rl_group_is_renewed(g) &&

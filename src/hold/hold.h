@@ -62,7 +62,7 @@ typedef enum rl_state {
 
 const char *rl_loss_text(rl_loss why);
 
-/* Has the server said so? Then nobody releases it, and no waiter is rung. */
+/* Has the server said so? Then nobody releases it. */
 static inline bool rl_loss_is_seen(rl_loss why)
 {
     return why == RL_LOSS_GONE || why == RL_LOSS_FOREIGN;

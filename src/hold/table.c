@@ -486,7 +486,7 @@ static void leave_behind_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     h->unknown = h->unknown || h->state == RL_DRAFT ||
                  (h->state == RL_VACANT && h->in_flight);
     rl_hold_end_locked(t, h, now_us);
-    rl_hold_call_next_locked(t, h, true);
+    rl_hold_call_next_locked(t, h, false);
     /* The holds of a group are one lock, and are reported as one. */
     if (held &&
         (!h->group || rl_group_move(h->group, RL_GROUP_OWNED, RL_GROUP_OVER)))

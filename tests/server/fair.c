@@ -155,6 +155,28 @@ TEST(fair, a_lease_that_was_asked_for_is_had_in_full)
     pair_stop(&p);
 }
 
+/* Nobody unlocks. The server rings nobody then, and the client of those who wait
+   knows when the leases of its own holders are over. */
+TEST(fair, a_lease_that_ran_out_lets_the_next_of_its_client_in)
+{
+    enum { WAITERS = 5, LEASE = 300 };
+    pair p = pair_start();
+    waiter *w[WAITERS];
+    int64_t began = test_now_ms();
+    EXPECT_STATUS(rlock_acquire(p.mine, 0, LEASE), RLOCK_OK);
+    for (int i = 0; i < WAITERS; i++)
+        w[i] = waiter_start(p.mine, 30000, LEASE);
+    for (int i = 0; i < WAITERS; i++)
+        EXPECT_STATUS(waiter_status(w[i], NULL), RLOCK_OK);
+    /* One look by itself comes after 1500 ms or more. */
+    EXPECT_BETWEEN(test_now_ms() - began, WAITERS * (LEASE - CLOCK_AGE_MS),
+                   WAITERS * LEASE + 1000);
+    for (int i = 0; i < WAITERS; i++)
+        EXPECT_STATUS(waiter_end(w[i]), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(p.mine), RLOCK_LOST);
+    pair_stop(&p);
+}
+
 TEST(fair, tokens_grow_from_grant_to_grant)
 {
     enum { N = 50 };

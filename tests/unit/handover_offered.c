@@ -97,6 +97,32 @@ TEST(handover_offered, a_loss_has_the_next_look)
     close_pair(&t, RLOCK_OK);
 }
 
+/* Its lease ends by itself, and the server rings nobody then. */
+TEST(handover_offered, a_client_in_the_queue_looks_when_a_lease_here_is_over)
+{
+    pair t;
+    open_queued_pair(&t);
+    rl_holds *table = &core(&t)->holds;
+    rl_mutex_lock(&table->mutex);
+    rl_hold_lose_locked(table, t.h, RL_LOSS_EXPIRED, t.p.now_us);
+    rl_mutex_unlock(&table->mutex);
+    EXPECT_INT(t.p.why, RL_WAKE_LOOK);
+    EXPECT_INT(play_wake(&t.p), RL_ASK);
+    EXPECT_INT(play_answer(&t.p, 0, GRANTED(123)), RL_DONE);
+    close_pair(&t, RLOCK_OK);
+}
+
+TEST(handover_offered, a_client_in_the_queue_looks_when_the_owner_here_is_gone)
+{
+    pair t;
+    open_queued_pair(&t);
+    rl_holds_abandon(&core(&t)->holds, t.p.owner.serial, t.p.now_us);
+    EXPECT_INT(t.p.why, RL_WAKE_LOOK);
+    EXPECT_INT(play_wake(&t.p), RL_ASK);
+    EXPECT_INT(play_answer(&t.p, 0, GRANTED(123)), RL_DONE);
+    close_pair(&t, RLOCK_OK);
+}
+
 /* Nobody releases it, so the server rings nobody. */
 TEST(handover_offered, a_client_in_the_queue_looks_when_the_server_lost_it)
 {
