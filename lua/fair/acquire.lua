@@ -26,10 +26,15 @@
 local beat, least = least or '0', nil
 local line, wants, token_key = KEYS[4], KEYS[5], KEYS[2]
 -- include: clock.lua
--- include: fair/grants.lua
 if rcall('EXISTS', KEYS[1], KEYS[3], line) == 0 then
-    return level == '1' and give(holder, '', lease) or {-1}
+    if level ~= '1' then
+        return {-1}
+    end
+    -- include: hash/take.lua
+    return token
 end
+-- include: token.lua
+-- include: fair/grants.lua
 
 local function reenter()
     -- include: known_token.lua

@@ -1,5 +1,5 @@
 -- Brings is_free, fits, give, ungive: of a lock that one holder has, in a hash.
--- Included behind rcall, rpcall, larger, is_token, token_key and clock.
+-- Included behind rcall, rpcall, token_key and clock.
 local function is_free()
     return rcall('EXISTS', KEYS[1]) == 0
 end
@@ -12,15 +12,7 @@ end
 -- Returns a token; or an error, and then nothing stays.
 local function give(holder, _, lease)
     local least
-    -- include: token_ttl.lua
-    -- include: mint_by_clock.lua
-    rcall('HSET', KEYS[1], holder, '1')
-    -- Lua does not roll back: a lock that got no TTL must not stay.
-    local expiry = rpcall('PEXPIRE', KEYS[1], lease)
-    if expiry ~= 1 then
-        rcall('DEL', KEYS[1])
-        return expiry
-    end
+    -- include: hash/take.lua
     return token
 end
 

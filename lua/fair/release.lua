@@ -17,7 +17,6 @@
 --
 -- A release has to succeed: what is refused on the way ends in a free lock. When
 -- nobody in line has got it, it is as of a plain one: a client in the queue is rung.
--- include: token.lua
 -- include: ring.lua
 -- include: release_args.lua
 if level ~= '0' then
@@ -36,6 +35,7 @@ end
 local line, wants, token_key = KEYS[5], KEYS[6], KEYS[4]
 local others = 0
 if rcall('EXISTS', line) == 1 then
+    -- include: token.lua
     -- include: clock.lua
     -- include: fair/grants.lua
     -- include: line.lua

@@ -27,14 +27,9 @@ if rcall('EXISTS', KEYS[1], KEYS[3]) == 0 then
     if level ~= '1' then
         return {-1}
     end
-    -- include: mint.lua
-    rcall('HSET', KEYS[1], holder, '1')
-    -- Lua does not roll back: a lock that got no TTL must not stay.
-    local expiry = rpcall('PEXPIRE', KEYS[1], lease)
-    if expiry ~= 1 then
-        rcall('DEL', KEYS[1])
-        return expiry
-    end
+    -- include: clock.lua
+    local token_key = KEYS[2]
+    -- include: hash/take.lua
     if bell ~= '' then
         rpcall('ZREM', KEYS[4], bell)
         if ARGV[7] then
@@ -43,6 +38,7 @@ if rcall('EXISTS', KEYS[1], KEYS[3]) == 0 then
     end
     return least and {1, token, clock} or token
 end
+-- include: token.lua
 -- include: queue.lua
 
 local function reenter()

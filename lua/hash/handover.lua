@@ -29,7 +29,6 @@
 --
 -- Like a release it has to succeed: what is refused on the way ends in a free
 -- lock. Only what comes before the first write may fail.
--- include: token.lua
 -- include: ring.lua
 local rcall, rpcall, lease, bell = redis.call, redis.pcall, ARGV[3], ARGV[6]
 local level, least, waits = '1', nil, KEYS[5]
@@ -40,6 +39,7 @@ if not (lease:find('^[1-9]%d*$') and #lease <= 16 and
 end
 
 local function told_already()
+    -- include: token.lua
     -- include: known_token.lua
     if rcall('PTTL', KEYS[1]) < tonumber(lease) then
         rcall('PEXPIRE', KEYS[1], lease)

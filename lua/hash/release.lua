@@ -44,7 +44,6 @@ end
 local heard = waits and ARGV[2] ~= '' and rpcall(ARGV[5], ARGV[2], '0') or 0
 if waits and heard == 0 then
     local token_key = KEYS[5]
-    -- include: token.lua
     -- include: clock.lua
     -- include: fair/grants.lua
     -- include: grant.lua

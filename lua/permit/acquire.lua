@@ -22,19 +22,21 @@
 -- The way of permits that are free, and that nobody waits for, comes first and is
 -- kept short: what is not as it mostly is, is left to what follows. Programs that
 -- count the same number down and up may not ring: hence the 1.
--- include: token.lua
--- include: permit/args.lua
 local rcall, rpcall, holder, lease = redis.call, redis.pcall, ARGV[1], ARGV[2]
 local n, total, idle, bell = ARGV[3], ARGV[4], ARGV[5], ARGV[6] or ''
-if not (lease ~= '0' and is_number(lease) and is_many(n) and
-        is_number(total) and is_number(idle) and (not ARGV[6] or
-        ARGV[7]:find('^%d+$') and (ARGV[8] == '0' or is_token(ARGV[8])))) then
+if not (lease:find('^[1-9]%d*$') and #lease <= 16 and
+        n:find('^[1-9]%d*$') and #n <= 4 and n + 0 <= 1000 and
+        (total == '0' or total:find('^[1-9]%d*$') and #total <= 16) and
+        (idle == '0' or idle:find('^[1-9]%d*$') and #idle <= 16) and
+        (not ARGV[6] or (ARGV[7] == '0' or ARGV[7]:find('^%d+$')) and
+         (ARGV[8] == '0' or #ARGV[8] <= 18 and ARGV[8]:find('^[1-9]%d*$')))) then
     return redis.error_reply(
         'ERR rlock: bad lease, number of permits, ticket or beat')
 end
 local line, wants = KEYS[4], KEYS[5]
 local alone = rcall('EXISTS', KEYS[3], line) == 0
 -- include: permit/quick.lua
+-- include: permit/value.lua
 -- include: permit/free.lua
 -- include: clock.lua
 -- include: permit/keep.lua
@@ -62,6 +64,7 @@ end
 if alone and fits(n) then
     return take()
 end
+-- include: token.lua
 -- include: line.lua
 purge()
 local ticket, anew = '0', 0

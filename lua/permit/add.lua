@@ -18,6 +18,7 @@ if not (delta ~= '-0' and is_number((delta:gsub('^%-', ''))) and
         is_number(ARGV[2]) and is_number(idle) and is_number(ARGV[4])) then
     return redis.error_reply('ERR rlock: bad number of permits or mark')
 end
+-- include: permit/value.lua
 -- include: permit/free.lua
 local held = rcall('ZCARD', permits)
 local function are_too_many(all)

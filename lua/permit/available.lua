@@ -11,7 +11,7 @@ local rcall = redis.call
 if not is_number(ARGV[1]) then
     return redis.error_reply('ERR rlock: bad number of permits')
 end
--- include: permit/free.lua
+-- include: permit/value.lua
 local time = rcall('TIME')
 local dead = rcall('ZCOUNT', permits, '-inf',
                    string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)))

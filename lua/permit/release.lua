@@ -16,10 +16,9 @@
 --
 -- A release has to succeed: what is refused on the way ends in permits that are
 -- free.
--- include: token.lua
--- include: permit/args.lua
 local holder, n, idle = ARGV[1], ARGV[3], ARGV[5]
-if not (is_many(n) and is_number(idle)) then
+if not (n:find('^[1-9]%d*$') and #n <= 4 and n + 0 <= 1000 and
+        (idle == '0' or idle:find('^[1-9]%d*$') and #idle <= 16)) then
     return redis.error_reply('ERR rlock: bad number of permits')
 end
 -- include: release_args.lua
@@ -29,10 +28,12 @@ if waiting then -- also if there is no counter any more
     rcall('ZREM', line, holder)
     rcall('HDEL', wants, holder)
 end
--- include: permit/free.lua
-local got = take_back(holder, n)
+-- include: permit/value.lua
+-- include: permit/take_back.lua
 local granted = 0
 if waiting or idle ~= '0' then
+    -- include: token.lua
+    -- include: permit/free.lua
     -- include: clock.lua
     -- include: permit/keep.lua
     -- include: permit/grants.lua

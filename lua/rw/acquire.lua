@@ -7,6 +7,18 @@ local beat, least = least or '0', nil
 local line, wants, leases, token_key = KEYS[4], KEYS[5], KEYS[6], KEYS[2]
 local own_mark, other = KEYS[7], ARGV[7] or ''
 -- include: clock.lua
+if rcall('EXISTS', KEYS[1], KEYS[3], line) == 0 then
+    if level ~= '1' then
+        return {-1}
+    end
+    if side == 'r' then
+        rcall('SET', own_mark, '1', 'PX', lease)
+    end
+    local what = side
+    -- include: rw/take.lua
+    return token
+end
+-- include: token.lua
 -- include: rw/give.lua
 
 -- By its marks Redisson tells what the readers need of the key's TTL; it deletes a key
@@ -24,9 +36,6 @@ local function take()
     return give(holder, side, lease)
 end
 
-if rcall('EXISTS', KEYS[1], KEYS[3], line) == 0 then
-    return level == '1' and take() or {-1}
-end
 -- include: rw/fits.lua
 
 -- One level more, or a grant that is confirmed.

@@ -32,30 +32,20 @@ local function share(lease)
     return last
 end
 
--- Returns a token; or an error, and then nothing stays. What may be refused comes
--- before the hold: Lua does not roll back, and one without a TTL must not stay.
+-- Returns a token; or an error, and then nothing stays.
 local function give(holder, what, lease)
-    local field = field_of(holder, what)
-    local token = not (mode and what == 'r') and mint(lease)
     if not mode then
-        rcall('DEL', leases)
-    end
-    if what == 'r' then
-        leased(leases, field, tonumber(lease), not mode)
-    end
-    token = token or share(lease)
-    if mode then
-        rcall('HSET', KEYS[1], field, '1')
-        outlive(KEYS[1], tonumber(lease))
+        -- include: rw/take.lua
+        mode = what == 'w' and 'write' or 'read'
         return token
     end
-    mode = what == 'w' and 'write' or 'read'
-    rcall('HSET', KEYS[1], 'mode', mode, field, '1')
-    local expiry = rpcall('PEXPIRE', KEYS[1], lease)
-    if expiry ~= 1 then
-        rcall('DEL', KEYS[1])
-        mode = false
-        return expiry
+    local token = what == 'w' and mint(lease)
+    local field = field_of(holder, what)
+    if what == 'r' then
+        leased(leases, field, tonumber(lease))
     end
+    token = token or share(lease)
+    rcall('HSET', KEYS[1], field, '1')
+    outlive(KEYS[1], tonumber(lease))
     return token
 end

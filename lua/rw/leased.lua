@@ -4,7 +4,8 @@
 -- What is over stays for some time: others may keep the lock of which that one is dead.
 -- alone: there is none besides. was: until when it went on before; while that is not far
 -- from where it goes now, the key lives long enough.
-local LEASES_MS, STEP_MS = 3600000, 600000
+-- include: rw/leases_ms.lua
+local STEP_MS = 600000
 
 -- Of many locks that have the same lease, the texts are the same.
 local texts = {}

@@ -1,7 +1,6 @@
 -- The rest of the release scripts of both sides, behind `side`, 'r' or 'w'.
 --
 -- A release has to succeed: what is refused on the way is left to who comes next.
--- include: token.lua
 -- include: release_args.lua
 local line, wants, leases, token_key = KEYS[4], KEYS[5], KEYS[6], KEYS[2]
 local field = side == 'w' and ARGV[1] .. ':write' or ARGV[1]
@@ -42,6 +41,7 @@ if rcall('EXISTS', line) == 0 then
     tell_redisson(left > 1 and 'read')
     return unburied + held
 end
+-- include: token.lua
 -- include: clock.lua
 -- include: rw/give.lua
 -- include: rw/fits.lua

@@ -23,6 +23,7 @@ if rcall('EXISTS', KEYS[1], KEYS[3]) == 0 then
     end
     return least and {1, token, clock} or token
 end
+-- include: token.lua
 -- include: queue.lua
 
 local function reenter()

@@ -10,6 +10,7 @@
 -- Reply type: string or array
 -- Reply as of string/acquire.lua; pttl is the time until it may be taken over
 -- include: acquire_args.lua
+-- include: token.lua
 lease = tonumber(lease)
 -- include: queue.lua
 -- include: timestamp/stamp.lua

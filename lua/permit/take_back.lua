@@ -1,0 +1,16 @@
+-- Brings got: so many of the holder's n are there; they are free again. Included behind
+-- value.lua, holder and n. INCRBY comes behind a write which needs no memory, so a server
+-- that is out of it takes that, too.
+local got
+if n == '1' then
+    got = rcall('ZREM', permits, holder .. ':1')
+else
+    local words = {'ZREM', permits}
+    for i = 1, n do
+        words[i + 2] = holder .. ':' .. i
+    end
+    got = rcall(unpack(words))
+end
+if got > 0 and value then
+    value = rcall('INCRBY', counter, got)
+end
