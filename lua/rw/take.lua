@@ -10,7 +10,7 @@ rcall('DEL', leases)
 if what == 'r' then
     -- include: rw/leases_ms.lua
     rcall('ZADD', leases, math.floor(clock / 1000) + lease, holder)
-    rcall('PEXPIRE', leases, lease + LEASES_MS)
+    rcall('PEXPIRE', leases, string.format('%.0f', lease + LEASES_MS))
     rcall('HSET', KEYS[1], 'mode', 'read', holder, '1')
 else
     rcall('HSET', KEYS[1], 'mode', 'write', holder .. ':write', '1')
