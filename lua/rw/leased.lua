@@ -1,9 +1,9 @@
 -- Brings LEASES_MS, text_of, leased, outlive. Included behind rcall and now_ms.
 --
--- leased(leases, field, ms, alone, was): its own lease goes on for so long from now on.
+-- leased(leases, field, ms, was): its own lease goes on for so long from now on.
 -- What is over stays for some time: others may keep the lock of which that one is dead.
--- alone: there is none besides. was: until when it went on before; while that is not far
--- from where it goes now, the key lives long enough.
+-- was: until when it went on before; while that is not far from where it goes now, the key
+-- lives long enough.
 -- include: rw/leases_ms.lua
 local STEP_MS = 600000
 
@@ -18,12 +18,12 @@ local function text_of(ms)
     return text
 end
 
-local function leased(leases, field, ms, alone, was)
+local function leased(leases, field, ms, was)
     rcall('ZADD', leases, text_of(now_ms + ms), field)
     if was and math.floor(was / STEP_MS) == math.floor((now_ms + ms) / STEP_MS) then
         return
     end
-    if alone or rcall('PTTL', leases) < ms + LEASES_MS / 2 then
+    if rcall('PTTL', leases) < ms + LEASES_MS / 2 then
         rcall('PEXPIRE', leases, text_of(ms + LEASES_MS))
     end
 end

@@ -11,7 +11,7 @@ local function prolong(lock, leases, mark, holder, ms)
     ms = math.max(ms, until_ms and until_ms - now_ms or 0)
     outlive(lock, ms)
     if until_ms or side == 'r' then
-        leased(leases, field, ms, false, until_ms)
+        leased(leases, field, ms, until_ms)
     end
     if side == 'r' then
         rcall('SET', mark, '1', 'PX', text_of(ms))

@@ -83,18 +83,29 @@ TEST(handover_offered, a_ring_meanwhile_is_heard_when_there_is_no_grant)
 
 /* --- who is woken --------------------------------------------------------- */
 
+static void lose(pair *t, rl_loss why)
+{
+    rl_holds *table = &core(t)->holds;
+    rl_mutex_lock(&table->mutex);
+    rl_hold_lose_locked(table, t->h, why, t->p.now_us);
+    rl_mutex_unlock(&table->mutex);
+}
+
+/* The next one is woken, asks by itself, and has it. */
+static void expect_look_and_grant(pair *t)
+{
+    EXPECT_INT(t->p.why, RL_WAKE_LOOK);
+    EXPECT_INT(play_wake(&t->p), RL_ASK);
+    EXPECT_INT(play_answer(&t->p, 0, GRANTED(123)), RL_DONE);
+    close_pair(t, RLOCK_OK);
+}
+
 TEST(handover_offered, a_loss_has_the_next_look)
 {
     pair t;
     open_pair(&t);
-    rl_holds *table = &core(&t)->holds;
-    rl_mutex_lock(&table->mutex);
-    rl_hold_lose_locked(table, t.h, RL_LOSS_GONE, t.p.now_us);
-    rl_mutex_unlock(&table->mutex);
-    EXPECT_INT(t.p.why, RL_WAKE_LOOK);
-    EXPECT_INT(play_wake(&t.p), RL_ASK);
-    EXPECT_INT(play_answer(&t.p, 0, GRANTED(123)), RL_DONE);
-    close_pair(&t, RLOCK_OK);
+    lose(&t, RL_LOSS_GONE);
+    expect_look_and_grant(&t);
 }
 
 /* Its lease ends by itself, and the server rings nobody then. */
@@ -102,14 +113,8 @@ TEST(handover_offered, a_client_in_the_queue_looks_when_a_lease_here_is_over)
 {
     pair t;
     open_queued_pair(&t);
-    rl_holds *table = &core(&t)->holds;
-    rl_mutex_lock(&table->mutex);
-    rl_hold_lose_locked(table, t.h, RL_LOSS_EXPIRED, t.p.now_us);
-    rl_mutex_unlock(&table->mutex);
-    EXPECT_INT(t.p.why, RL_WAKE_LOOK);
-    EXPECT_INT(play_wake(&t.p), RL_ASK);
-    EXPECT_INT(play_answer(&t.p, 0, GRANTED(123)), RL_DONE);
-    close_pair(&t, RLOCK_OK);
+    lose(&t, RL_LOSS_EXPIRED);
+    expect_look_and_grant(&t);
 }
 
 TEST(handover_offered, a_client_in_the_queue_looks_when_the_owner_here_is_gone)
@@ -117,10 +122,7 @@ TEST(handover_offered, a_client_in_the_queue_looks_when_the_owner_here_is_gone)
     pair t;
     open_queued_pair(&t);
     rl_holds_abandon(&core(&t)->holds, t.p.owner.serial, t.p.now_us);
-    EXPECT_INT(t.p.why, RL_WAKE_LOOK);
-    EXPECT_INT(play_wake(&t.p), RL_ASK);
-    EXPECT_INT(play_answer(&t.p, 0, GRANTED(123)), RL_DONE);
-    close_pair(&t, RLOCK_OK);
+    expect_look_and_grant(&t);
 }
 
 /* Nobody releases it, so the server rings nobody. */
