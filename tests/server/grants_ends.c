@@ -164,7 +164,8 @@ TEST(grants_ends, closes_that_come_while_it_is_granted_keep_it_from_nobody)
     for (int i = 0; i < 60; i++) {
         waiter *first = grants_have_waited(&p);
         other_client x = other_client_join(&p.s, &opts);
-        waiter *second = grants_queue_up(&p, x.lk, RLOCK_WATCHDOG);
+        waiter *second = waiter_start(x.lk, 30000, RLOCK_WATCHDOG);
+        EVENTUALLY(SOON, queued(p.s.sv, SCENE_LOCK) == 1);
         test_thread *t = test_spawn(free_it, x.cl);
         EXPECT_STATUS(waiter_end(first), RLOCK_OK);
         test_join(t);

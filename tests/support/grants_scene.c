@@ -29,10 +29,15 @@ void grants_scene_stop(grants_scene *p)
     scene_stop(&p->s);
 }
 
+static int asleep(const grants_scene *p)
+{
+    return (int)(stats_of(p->s.cl).waiting_now + stats_of(p->o.cl).waiting_now);
+}
+
 waiter *grants_queue_up(grants_scene *p, rlock *lk, int64_t lease_ms)
 {
     waiter *w = waiter_start(lk, 30000, lease_ms);
-    EVENTUALLY(SOON, queued(p->s.sv, SCENE_LOCK) == 1);
+    EVENTUALLY(SOON, queued(p->s.sv, SCENE_LOCK) == 1 && asleep(p) == 1);
     return w;
 }
 

@@ -22,7 +22,9 @@ grants_scene grants_scene_with(rlock_options other);
 /* Both end; nothing but tombstones is left. */
 void grants_scene_stop(grants_scene *p);
 
-/* The only one in the queue, whose client hears its bell. */
+/* Of one of the two clients: the only one in the queue, whose client hears its bell.
+   It sleeps: a grant that comes before it has read that the lock is held would make
+   it ask once more. */
 waiter *grants_queue_up(grants_scene *p, rlock *lk, int64_t lease_ms);
 
 /*
