@@ -1,11 +1,5 @@
--- Brings LEASES_MS, text_of, leased, outlive. Included behind rcall and now_ms.
---
--- leased(leases, field, ms, was): its own lease goes on for so long from now on.
--- What is over stays for some time: others may keep the lock of which that one is dead.
--- was: until when it went on before; while that is not far from where it goes now, the key
--- lives long enough.
+-- Brings LEASES_MS, text_of, outlast, leased, outlive. Included behind rcall and now_ms.
 -- include: rw/leases_ms.lua
-local STEP_MS = 600000
 
 -- Of many locks that have the same lease, the texts are the same.
 local texts = {}
@@ -18,18 +12,27 @@ local function text_of(ms)
     return text
 end
 
-local function leased(leases, field, ms, was)
-    rcall('ZADD', leases, text_of(now_ms + ms), field)
-    if was and math.floor(was / STEP_MS) == math.floor((now_ms + ms) / STEP_MS) then
-        return
-    end
-    if rcall('PTTL', leases) < ms + LEASES_MS / 2 then
+-- The leases' key outlives one that goes on for so long. What is over stays for some
+-- time: others may keep the lock of which that one is dead.
+local function outlast(leases, ms)
+    if rcall('PTTL', leases) < ms + LEASES_MS * 3 / 4 then
         rcall('PEXPIRE', leases, text_of(ms + LEASES_MS))
     end
 end
 
+-- leased(leases, field, ms): its own lease goes on for so long from now on.
+local function leased(leases, field, ms)
+    rcall('ZADD', leases, text_of(now_ms + ms), field)
+    outlast(leases, ms)
+end
+
 -- The key lives as long as the longest lease in it. Always a write, and one that needs
--- no memory: behind it a server that is out of it takes those of leased().
+-- no memory: behind it a server that is out of it takes those of leased(). One command
+-- where it does: GT came with Redis 7.0, as did the number of its version. It leaves a
+-- key without an end alone.
+local grows = redis.REDIS_VERSION_NUM
 local function outlive(lock, ms)
-    rcall('PEXPIRE', lock, text_of(math.max(ms, rcall('PTTL', lock))))
+    if not grows or rcall('PEXPIRE', lock, text_of(ms), 'GT') == 0 then
+        rcall('PEXPIRE', lock, text_of(math.max(ms, rcall('PTTL', lock))))
+    end
 end

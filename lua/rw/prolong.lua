@@ -2,18 +2,37 @@
 --
 -- prolong(lock, leases, mark, holder, ms): 1, the holder has it for at least so long;
 -- 0, not held by this holder.
+local STEP_MS = 600000
+
+-- One of the read side, the most frequent case: it has a lease, which ends earlier. Its
+-- key, which lives for an hour more, is looked after in the first lease of each step.
+local function grow(leases, field, ms)
+    if rcall('ZADD', leases, 'XX', 'GT', 'CH', text_of(now_ms + ms), field) == 0 then
+        return false
+    end
+    if now_ms % STEP_MS < ms then
+        outlast(leases, ms)
+    end
+    return true
+end
+
 local function prolong(lock, leases, mark, holder, ms)
     local field = side == 'w' and holder .. ':write' or holder
     if rcall('HEXISTS', lock, field) == 0 then
         return 0
     end
-    local until_ms = rcall('ZSCORE', leases, field)
-    ms = math.max(ms, until_ms and until_ms - now_ms or 0)
     outlive(lock, ms)
-    if until_ms or side == 'r' then
-        leased(leases, field, ms, until_ms)
+    if side == 'w' or not grow(leases, field, ms) then
+        local until_ms = rcall('ZSCORE', leases, field)
+        if until_ms and until_ms - now_ms > ms then
+            ms = until_ms - now_ms
+            outlive(lock, ms)
+        end
+        if until_ms or side == 'r' then
+            leased(leases, field, ms)
+        end
     end
-    if side == 'r' then
+    if side == 'r' and rcall('PEXPIRE', mark, text_of(ms)) == 0 then
         rcall('SET', mark, '1', 'PX', text_of(ms))
     end
     return 1

@@ -16,66 +16,6 @@ static void drop_if_empty(store *s, entry *e)
         store_remove(s, e);
 }
 
-/* --- keys ----------------------------------------------------------------- */
-
-static void exists(call *c)
-{
-    long long found = 0;
-    for (size_t i = 1; i < c->n; i++)
-        found += store_find(c->s, &c->argv[i]) != NULL;
-    text_number(c->out, found);
-}
-
-static void del(call *c)
-{
-    long long found = 0;
-    for (size_t i = 1; i < c->n; i++) {
-        entry *e = store_find(c->s, &c->argv[i]);
-        if (e)
-            store_remove(c->s, e);
-        found += e != NULL;
-    }
-    text_number(c->out, found);
-}
-
-static void pexpire(call *c)
-{
-    long long ms, now_ms = c->s->now_us / 1000;
-    if (!word_number(&c->argv[2], &ms)) {
-        not_an_integer(c);
-        return;
-    }
-    if (ms > INT64_MAX - now_ms) {
-        say(c, "-ERR invalid expire time in 'pexpire' command");
-        return;
-    }
-    entry *e = store_find(c->s, &c->argv[1]);
-    text_number(c->out, e != NULL);
-    if (e && ms <= 0)
-        store_remove(c->s, e);
-    else if (e)
-        e->expires_ms = now_ms + ms;
-}
-
-static void pttl(call *c)
-{
-    entry *e = store_find(c->s, &c->argv[1]);
-    text_number(c->out, e ? entry_left_ms(c->s, e) : -2);
-}
-
-static void type(call *c)
-{
-    static const char *const names[] = {"+string", "+hash", "+zset"};
-    entry *e = store_find(c->s, &c->argv[1]);
-    say(c, e ? names[e->kind] : "+none");
-}
-
-static void flushall(call *c)
-{
-    store_clear(c->s);
-    say(c, "+OK");
-}
-
 /* --- hashes --------------------------------------------------------------- */
 
 static void put(item *x, const word *value)
@@ -531,12 +471,12 @@ static const struct command {
     int flags;
     void (*run)(call *c);
 } commands[] = {
-    {"exists", 2, 0, READS, exists},
+    {"exists", 2, 0, READS, command_exists},
     {"set", 3, 0, GROWS, command_set},
     {"get", 2, 2, READS, command_get},
     {"time", 1, 1, READS, tell_time},
-    {"pexpire", 3, 3, WRITES, pexpire},
-    {"pttl", 2, 2, READS, pttl},
+    {"pexpire", 3, 4, WRITES, command_pexpire},
+    {"pttl", 2, 2, READS, command_pttl},
     {"hset", 4, 0, GROWS, hset},
     {"hget", 3, 3, READS, hget},
     {"hexists", 3, 3, READS, hexists},
@@ -550,7 +490,7 @@ static const struct command {
     {"zrank", 3, 3, READS, zrank},
     {"zcard", 2, 2, READS, zcard},
     {"getrange", 4, 4, READS, command_getrange},
-    {"del", 2, 0, WRITES, del},
+    {"del", 2, 0, WRITES, command_del},
     {"hlen", 2, 2, READS, hlen},
     {"hscan", 3, 0, READS, hscan},
     {"hrandfield", 2, 2, READS, hrandfield},
@@ -562,10 +502,10 @@ static const struct command {
     {"zmscore", 3, 0, READS, zmscore},
     {"zcount", 4, 4, READS, zcount},
     {"zrangebyscore", 4, 7, READS, zrangebyscore},
-    {"type", 2, 2, READS, type},
+    {"type", 2, 2, READS, command_type},
     {"info", 1, 2, READS, info},
     {"ping", 1, 1, READS, ping},
-    {"flushall", 1, 1, WRITES, flushall},
+    {"flushall", 1, 1, WRITES, command_flushall},
     {"incrby", 3, 3, GROWS, command_incrby},
     {"decrby", 3, 3, GROWS, command_decrby},
 };

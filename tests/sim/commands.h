@@ -49,6 +49,14 @@ static inline void add_text(call *c, const text *t)
     text_bulk(c->out, t->at, t->len);
 }
 
+/* Of keys (commands_key.c). */
+void command_exists(call *c);
+void command_del(call *c);
+void command_pexpire(call *c);
+void command_pttl(call *c);
+void command_type(call *c);
+void command_flushall(call *c);
+
 /* Of strings (commands_string.c). */
 void command_get(call *c);
 void command_getrange(call *c);

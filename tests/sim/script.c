@@ -200,6 +200,8 @@ static void start(void)
         die("Lua does not start");
     luaL_openlibs(lua);
     luaL_register(lua, "redis", functions);
+    lua_pushnumber(lua, 0x0007000f);
+    lua_setfield(lua, -2, "REDIS_VERSION_NUM");
     lua_newtable(lua);
     lua_setglobal(lua, "KEYS");
     lua_newtable(lua);
