@@ -25,7 +25,7 @@
 local rcall, rpcall, holder, lease = redis.call, redis.pcall, ARGV[1], ARGV[2]
 local n, total, idle, bell = ARGV[3], ARGV[4], ARGV[5], ARGV[6] or ''
 if not (lease:find('^[1-9]%d*$') and #lease <= 16 and
-        n:find('^[1-9]%d*$') and #n <= 4 and n + 0 <= 1000 and
+        (n == '1' or n:find('^[1-9]%d*$') and #n <= 4 and n + 0 <= 1000) and
         (total == '0' or total:find('^[1-9]%d*$') and #total <= 16) and
         (idle == '0' or idle:find('^[1-9]%d*$') and #idle <= 16) and
         (not ARGV[6] or (ARGV[7] == '0' or ARGV[7]:find('^%d+$')) and

@@ -17,21 +17,26 @@
 -- A release has to succeed: what is refused on the way ends in permits that are
 -- free.
 local holder, n, idle = ARGV[1], ARGV[3], ARGV[5]
-if not (n:find('^[1-9]%d*$') and #n <= 4 and n + 0 <= 1000 and
+if not ((n == '1' or n:find('^[1-9]%d*$') and #n <= 4 and n + 0 <= 1000) and
         (idle == '0' or idle:find('^[1-9]%d*$') and #idle <= 16)) then
     return redis.error_reply('ERR rlock: bad number of permits')
 end
 -- include: release_args.lua
-local line, wants = KEYS[4], KEYS[5]
-local waiting = rcall('EXISTS', line) == 1
+local counter, permits, line, wants = KEYS[1], KEYS[2], KEYS[4], KEYS[5]
+-- The counter, which is told twice, counts 2, and the line 1.
+local there = rcall('EXISTS', counter, counter, line)
+local waiting, value = there % 2 == 1, there > 1
 if waiting then -- also if there is no counter any more
     rcall('ZREM', line, holder)
     rcall('HDEL', wants, holder)
 end
--- include: permit/value.lua
 -- include: permit/take_back.lua
+if got == 0 or type(value) == 'table' then -- is it a counter?
+    -- include: permit/value.lua
+end
 local granted = 0
 if waiting or idle ~= '0' then
+    value = tonumber(rcall('GET', counter) or nil)
     -- include: token.lua
     -- include: permit/free.lua
     -- include: clock.lua

@@ -1,6 +1,7 @@
--- Brings got: so many of the holder's n are there; they are free again. Included behind
--- value.lua, holder and n. INCRBY comes behind a write which needs no memory, so a server
--- that is out of it takes that, too.
+-- Brings got: so many of the holder's n are there; they are free again, and value tells
+-- how many are, or why that is no counter. Included behind rcall, rpcall, counter, permits,
+-- holder, n, and value: is there a counter? INCRBY comes behind a write which needs no
+-- memory, so a server that is out of it takes that, too.
 local got
 if n == '1' then
     got = rcall('ZREM', permits, holder .. ':1')
@@ -12,5 +13,5 @@ else
     got = rcall(unpack(words))
 end
 if got > 0 and value then
-    value = rcall('INCRBY', counter, got)
+    value = rpcall('INCRBY', counter, got)
 end
