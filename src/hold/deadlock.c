@@ -48,7 +48,7 @@ static void write_owner(const rl_owner_record *x, char out[OWNER_SHOWN])
 /* Those to be looked at, who were met first first; each knows by whom. */
 typedef struct walk {
     rl_holds *t;
-    rl_owner_record *start, *at, *last;
+    rl_wait *start, *at, *last;
     bool closed;  /* `at` waits for the one at the start */
     bool granted; /* `at` has what it waits for, and is about to wake */
 } walk;
@@ -56,19 +56,20 @@ typedef struct walk {
 static void look_for_itself(rl_owner_record *x, void *arg)
 {
     walk *w = arg;
-    w->granted = w->granted || x == w->at;
+    w->granted = w->granted || x->waits == w->at;
 }
 
 static void meet(rl_owner_record *x, void *arg)
 {
     walk *w = arg;
-    w->closed = w->closed || x == w->start;
-    if (w->closed || x->walk == w->t->walks)
+    rl_wait *its = x->waits;
+    w->closed = w->closed || its == w->start;
+    if (w->closed || !its || its->walk == w->t->walks)
         return;
-    x->walk = w->t->walks;
-    x->ahead = w->at;
-    x->next = NULL;
-    w->last = w->last->next = x;
+    its->walk = w->t->walks;
+    its->ahead = w->at;
+    its->next = NULL;
+    w->last = w->last->next = its;
 }
 
 /* From whoever waits for the start back to it: each knows who is ahead. Returns how
@@ -76,9 +77,9 @@ static void meet(rl_owner_record *x, void *arg)
 static size_t turn_round(const walk *w)
 {
     size_t n = 1;
-    rl_owner_record *ahead = w->start, *at = w->at;
+    rl_wait *ahead = w->start, *at = w->at;
     for (; at != w->start; n++) {
-        rl_owner_record *behind = at->ahead;
+        rl_wait *behind = at->ahead;
         at->ahead = ahead;
         ahead = at;
         at = behind;
@@ -91,40 +92,36 @@ static size_t turn_round(const walk *w)
  * How many wait in the shortest circle with this one; 0: it is in none. Who waits for
  * several, because they read, is in one with each of them.
  */
-static size_t circle_of_locked(rl_holds *t, rl_owner_record *x, int64_t now_us)
+static size_t circle_of_locked(rl_holds *t, rl_wait *x, int64_t now_us)
     RL_REQUIRES(&t->mutex)
 {
     walk w = {.t = t, .start = x, .at = x, .last = x};
     x->walk = ++t->walks;
-    x->next = NULL;
     for (; w.at; w.at = w.at->next) {
-        if (!w.at->awaits)
-            continue;
         w.granted = false;
-        rl_holds_each_holder_locked(t, w.at->awaits, now_us, look_for_itself,
-                                    &w);
+        rl_holds_each_holder_locked(t, w.at->what, now_us, look_for_itself, &w);
         if (!w.granted)
-            rl_holds_each_holder_locked(t, w.at->awaits, now_us, meet, &w);
+            rl_holds_each_holder_locked(t, w.at->what, now_us, meet, &w);
         if (w.closed)
             return turn_round(&w);
     }
     return 0;
 }
 
-static step step_of(const rl_owner_record *x)
+static step step_of(const rl_wait *x)
 {
     step s;
     char name[NAME_SHOWN], owner[OWNER_SHOWN];
-    rl_printable(name, sizeof name, x->awaits->name, x->awaits->len);
-    write_owner(x->ahead, owner);
+    rl_printable(name, sizeof name, x->what->name, x->what->len);
+    write_owner(x->ahead->record, owner);
     s.len = (size_t)snprintf(s.text, sizeof s.text, "waits for '%s' of %s",
                              name, owner);
     return s;
 }
 
-static step last_step(const rl_owner_record *x)
+static step last_step(const rl_wait *x)
 {
-    const rl_owner_record *at = x;
+    const rl_wait *at = x;
     while (at->ahead != x)
         at = at->ahead;
     return step_of(at);
@@ -134,14 +131,14 @@ static step last_step(const rl_owner_record *x)
  * In words, from x on: the first steps, as many as fit, how many are left out,
  * and the last one, which says what the others want of x.
  */
-static void tell(const rl_owner_record *x, size_t n, rl_fault *f)
+static void tell(const rl_wait *x, size_t n, rl_fault *f)
 {
     static const char which[] = ", which ", more[] = "... 1000000 more";
     char text[TOLD_MAX], owner[OWNER_SHOWN];
     step last = last_step(x);
-    write_owner(x, owner);
+    write_owner(x->record, owner);
     int used = snprintf(text, sizeof text, "%s ", owner);
-    for (const rl_owner_record *at = x; n > 1; n--, at = at->ahead) {
+    for (const rl_wait *at = x; n > 1; n--, at = at->ahead) {
         step s = step_of(at);
         if (used + s.len + last.len + 2 * sizeof which + sizeof more >
             sizeof text)
@@ -155,36 +152,41 @@ static void tell(const rl_owner_record *x, size_t n, rl_fault *f)
     rl_fault_set(f, RLOCK_EDEADLK, 0, "deadlock: %s%s", text, last.text);
 }
 
+static void end_locked(rl_holds *t, rl_wait *w) RL_REQUIRES(&t->mutex)
+{
+    w->record->waits = NULL;
+    rl_owner_record_unref_locked(t, w->record);
+    w->record = NULL;
+}
+
 bool rl_wait_begins(rl_holds *t, const rl_owner *owner, const rl_target *what,
-                    int64_t now_us, rl_owner_record **noted, rl_fault *f)
+                    int64_t now_us, rl_wait *w, rl_fault *f)
 {
     size_t n = 0;
-    *noted = NULL;
+    *w = (rl_wait){.what = what};
     rl_mutex_lock(&t->mutex);
     rl_owner_record *x = rl_holds_record_locked(t, owner->serial);
     /* From within a callback of a wait it may wait for something else. */
-    if (x && !rl_list_is_empty(&x->holds) && !x->awaits) {
-        x->awaits = what;
-        n = circle_of_locked(t, x, now_us);
+    if (x && !rl_list_is_empty(&x->holds) && !x->waits) {
+        w->record = x;
+        x->waits = w;
+        x->refs++;
+        n = circle_of_locked(t, w, now_us);
         if (n > 0) {
-            tell(x, n, f);
-            x->awaits = NULL;
-        } else {
-            x->refs++;
-            *noted = x;
+            tell(w, n, f);
+            end_locked(t, w);
         }
     }
     rl_mutex_unlock(&t->mutex);
     return n == 0;
 }
 
-void rl_wait_ends(rl_holds *t, rl_owner_record *noted)
+void rl_wait_ends(rl_holds *t, rl_wait *w)
 {
-    if (!noted)
+    if (!w->record)
         return;
     rl_mutex_lock(&t->mutex);
-    noted->awaits = NULL;
-    rl_owner_record_unref_locked(t, noted);
+    end_locked(t, w);
     rl_mutex_unlock(&t->mutex);
 }
 

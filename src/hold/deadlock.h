@@ -7,15 +7,23 @@
 
 #include "hold/hold.h"
 
+/* What an owner waits for; of who waits. Under the table's mutex. */
+typedef struct rl_wait {
+    rl_owner_record *record; /* whose; counted. NULL: it is not noted */
+    const rl_target *what;
+    struct rl_wait *ahead, *next; /* while circles are looked for */
+    uint64_t walk;                /* the latest search that has met it */
+} rl_wait;
+
 /*
  * The owner, which holds something, is about to wait for a lock. False: it
  * would be the last of a circle, *f tells which, and nothing is noted.
- * Otherwise *noted is where it is; NULL: nowhere, as nobody can wait for it
- * here. `what` has to stay until rl_wait_ends().
+ * Otherwise it is noted, unless nobody can wait for it here; *w and `what` have
+ * to stay until rl_wait_ends().
  */
 bool rl_wait_begins(rl_holds *t, const rl_owner *owner, const rl_target *what,
-                    int64_t now_us, rl_owner_record **noted, rl_fault *f);
-void rl_wait_ends(rl_holds *t, rl_owner_record *noted); /* NULL is accepted */
+                    int64_t now_us, rl_wait *w, rl_fault *f);
+void rl_wait_ends(rl_holds *t, rl_wait *w); /* no effect if it is not noted */
 
 /*
  * Who reads beside others wants to write, for which this is a draft: it would wait

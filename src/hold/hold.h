@@ -103,11 +103,9 @@ typedef struct rl_owner_record {
     rl_map_node node;
     uint64_t owner;
     size_t refs;
-    rl_list holds;           /* those in the table */
-    const rl_target *awaits; /* what its owner waits for; NULL: nothing, or it
-                                was not noted. See hold/deadlock.c */
-    struct rl_owner_record *ahead, *next; /* while circles are looked for */
-    uint64_t walk; /* the latest search that has met it */
+    rl_list holds;         /* those in the table */
+    struct rl_wait *waits; /* for what its owner does; NULL: for nothing, or it
+                              was not noted (hold/deadlock.h) */
     uint16_t name_len;
     uint16_t weight; /* of an owner that is permits: how many; 0: of others */
     uint32_t idle_s; /* the same: as of rl_semaphore */

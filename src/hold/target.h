@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hold/owner.h"
 #include "wire/script.h"
 
 /* Scopes of single locks are layouts, a fair lock's that of the hash, which it is;
@@ -20,17 +21,17 @@
 
 /* What only a semaphore has, and what permits are. */
 typedef struct rl_semaphore {
-    int64_t permits;        /* so many there are if nobody has said yet; or 0 */
-    struct rl_owner *owner; /* of permits: who has them; or NULL */
-    uint32_t idle_s;        /* so long its keys are kept; 0: for ever */
-    uint16_t weight;        /* of permits: how many; or 0 */
+    int64_t permits; /* so many there are if nobody has said yet; or 0 */
+    rl_owner owner;  /* of permits: who has them; or 0 */
+    uint32_t idle_s; /* so long its keys are kept; 0: for ever */
+    uint16_t weight; /* of permits: how many; or 0 */
 } rl_semaphore;
 
 typedef struct rl_target {
     const char *name;
     uint64_t scope;
     const rl_layout *layout;
-    const rl_semaphore *semaphore; /* NULL: it is a lock, or a latch */
+    rl_semaphore *semaphore; /* NULL: it is a lock, or a latch */
     uint16_t len;
     uint16_t slot;       /* of a cluster; 0 elsewhere */
     bool sharded;        /* it is in a cluster, and so are its channels */

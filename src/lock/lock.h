@@ -103,8 +103,8 @@ void *rl_lock_new(size_t size, const rl_lock_kind *kind, rlock_client *cl,
 /* Permits are an owner of their own; of a lock it is whoever calls, or acts. */
 static inline rl_owner *rl_lock_owner(const rlock *lk)
 {
-    const rl_semaphore *s = lk->target.semaphore;
-    return s && s->owner ? s->owner : rl_owner_self();
+    rl_semaphore *s = lk->target.semaphore;
+    return s && s->owner.serial ? &s->owner : rl_owner_self();
 }
 
 /* Until rlock_free(), which takes one back. */

@@ -13,8 +13,8 @@ rlock_permit *rl_permit_new(rlock_semaphore *s, int n)
     if (!p)
         return NULL;
     bool fits = n > 0 && n <= UINT16_MAX;
-    *p = (rlock_permit){.of = s, .owner = rl_owner_apart(), .as = s->as};
-    p->as.owner = &p->owner;
+    *p = (rlock_permit){.of = s, .as = s->as};
+    p->as.owner = rl_owner_apart();
     p->as.weight = fits ? (uint16_t)n : 0;
     rl_lock_ref(&s->handle);
     return p;

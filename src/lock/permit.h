@@ -18,8 +18,7 @@ struct rlock_semaphore {
 
 struct rlock_permit {
     rlock_semaphore *of; /* counted */
-    rl_owner owner;
-    rl_semaphore as; /* weight 0: what was asked for is out of range */
+    rl_semaphore as;     /* weight 0: what was asked for is out of range */
 };
 
 /* NULL: out of memory. */

@@ -14,7 +14,6 @@
  */
 #include "op/acquire.h"
 #include "base/probe.h"
-#include "hold/deadlock.h"
 #include "hold/step.h"
 #include "op/handover.h"
 
@@ -29,7 +28,7 @@ static bool may_wait(rl_acquire *a, int64_t now_us)
 {
     if (a->contended || a->owner->holds == 0 || a->home->set.no_deadlock_check)
         return true;
-    return rl_wait_begins(&a->home->holds, a->owner, a->what, now_us, &a->noted,
+    return rl_wait_begins(&a->home->holds, a->owner, a->what, now_us, &a->wait,
                           &a->fault);
 }
 
@@ -147,8 +146,7 @@ static rl_next finish(rl_acquire *a, rlock_status status, int64_t now_us)
     a->status = status;
     RL_PROBE(acquire_end, a->what->name, a->what->len, status,
              now_us - a->began_us);
-    rl_wait_ends(&c->holds, a->noted);
-    a->noted = NULL;
+    rl_wait_ends(&c->holds, &a->wait);
     count_end(a, now_us);
     if (a->waiter.room && status == RLOCK_OK)
         rl_room_answered(&c->rooms, &a->waiter);

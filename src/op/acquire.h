@@ -7,6 +7,7 @@
 #ifndef RL_OP_ACQUIRE_H
 #define RL_OP_ACQUIRE_H
 
+#include "hold/deadlock.h"
 #include "op/op.h"
 
 typedef struct rl_acquire rl_acquire;
@@ -122,18 +123,18 @@ struct rl_acquire {
     int64_t warn_us; /* when it has waited for long; RL_NEVER: it was told so */
     int64_t warned_us; /* when that was noticed */
     rl_waiter waiter;
-    rl_owner_record *room;  /* for the first draft; NULL: made anew */
-    rl_owner_record *noted; /* where it is noted that it waits; NULL: nowhere */
-    bool last_try;          /* whatever comes of this one, there is no other */
-    bool asked;             /* the server has been asked */
-    bool contended;         /* it had to wait */
-    bool rung;              /* the last wake-up was a ring */
-    bool with_bell;         /* the last try gave the bell */
-    bool failing;           /* the last try had no answer */
-    bool warns;             /* it has, and tells so when it sleeps again */
-    bool stood;             /* so it has just been told: the next try, */
-    bool asks_who;          /* or the last one, asks who has the lock */
-    uint8_t overdue; /* so often the lease that ended did not, in a row */
+    rl_owner_record *room; /* for the first draft; NULL: made anew */
+    rl_wait wait;          /* for circles of those who do */
+    bool last_try;         /* whatever comes of this one, there is no other */
+    bool asked;            /* the server has been asked */
+    bool contended;        /* it had to wait */
+    bool rung;             /* the last wake-up was a ring */
+    bool with_bell;        /* the last try gave the bell */
+    bool failing;          /* the last try had no answer */
+    bool warns;            /* it has, and tells so when it sleeps again */
+    bool stood;            /* so it has just been told: the next try, */
+    bool asks_who;         /* or the last one, asks who has the lock */
+    uint8_t overdue;       /* so often the lease that ended did not, in a row */
     int64_t held_back_us, tried_us, again_us, pause_us, rung_us;
     rlock_status status; /* when it is done */
     rl_fault fault;      /* of the last failure */

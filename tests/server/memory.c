@@ -84,7 +84,7 @@ TEST_CASE(memory, a_held_lock_takes_no_more_than_the_readme_says,
 TEST_CASE(memory, so_does_a_read_lock, expect_bytes(read_one, free_lock, 400))
 /* Of a semaphore whose handle is freed. */
 TEST_CASE(memory, a_permit_takes_little_more,
-          expect_bytes(take_one, free_permit, 512))
+          expect_bytes(take_one, free_permit, 480))
 
 /* --- what a burst leaves ---------------------------------------------------
  */

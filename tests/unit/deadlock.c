@@ -79,7 +79,7 @@ static void expect_deadlock(owners *o, size_t i, size_t other, const char *text)
     EXPECT_INT(wait_for(o, i, other, 60000), RL_DONE);
     EXPECT_INT(o->a[i].status, RLOCK_EDEADLK);
     EXPECT_STR(o->a[i].fault.text, text);
-    EXPECT(!o->a[i].draft && !o->a[i].waiter.room && !o->a[i].noted);
+    EXPECT(!o->a[i].draft && !o->a[i].waiter.room && !o->a[i].wait.record);
     EXPECT_INT(o->p.events[RLOCK_EVENT_CONTENDED], contended);
 }
 
@@ -261,7 +261,7 @@ TEST(deadlock, who_holds_nothing_is_in_none)
     open_owners(&o, 2);
     o.owner[0].holds = 0;
     expect_waiting(&o, 0, 1);
-    EXPECT(!o.a[0].noted);
+    EXPECT(!o.a[0].wait.record);
     close_owners(&o, 0, 1);
 }
 
@@ -449,7 +449,7 @@ TEST(circle, an_owner_that_waits_may_lose_all_that_it_holds_meanwhile)
     rl_hold_end_locked(&core(&o)->holds, h, o.p.now_us);
     rl_hold_unref_locked(&core(&o)->holds, h);
     rl_mutex_unlock(&core(&o)->holds.mutex);
-    EXPECT_INT(o.a[0].noted->refs, 2); /* the draft's, too */
-    EXPECT_INT(o.a[0].noted->owner, 1);
+    EXPECT_INT(o.a[0].wait.record->refs, 2); /* the draft's, too */
+    EXPECT_INT(o.a[0].wait.record->owner, 1);
     close_owners(&o, 0, 1);
 }

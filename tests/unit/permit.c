@@ -8,7 +8,7 @@
 /* Busy, in line behind another one. */
 #define STANDS "*6\r\n:0\r\n:30000\r\n$3\r\n500\r\n:0\r\n:1\r\n:0\r\n"
 
-static const rl_semaphore five = {.permits = 5, .weight = 2, .idle_s = 9};
+static rl_semaphore five = {.permits = 5, .weight = 2, .idle_s = 9};
 static const rl_target permits = {.name = "job",
                                   .len = 3,
                                   .scope = RL_LAYOUT_PERMIT,

@@ -119,18 +119,16 @@ TEST(side, who_begins_to_write_while_it_reads_has_the_new_token_for_both)
 /* --- circles -------------------------------------------------------------- */
 
 /* Two read, of whom the second waits for what the third has. */
-static rl_owner_record *open_readers(play *p)
+static void open_readers(play *p, rl_wait *noted)
 {
     rl_fault f;
-    rl_owner_record *noted;
     rl_owner second = owner_of(2);
     play_open(p, 1);
     take(p, 1, &reading);
     take(p, 2, &reading);
     take(p, 3, &b);
-    EXPECT(rl_wait_begins(table(p), &second, &b, p->now_us, &noted, &f));
-    EXPECT(noted);
-    return noted;
+    EXPECT(rl_wait_begins(table(p), &second, &b, p->now_us, noted, &f));
+    EXPECT(noted->record);
 }
 
 static void expect_circle(const rl_target *what)
@@ -138,11 +136,12 @@ static void expect_circle(const rl_target *what)
     play p;
     rl_fault f;
     rl_owner third = owner_of(3);
-    rl_owner_record *noted = open_readers(&p), *none;
+    rl_wait noted, none;
+    open_readers(&p, &noted);
     EXPECT(!rl_wait_begins(table(&p), &third, what, p.now_us, &none, &f));
     EXPECT_STR(f.text, "deadlock: thread 103 waits for 'job' of thread 102, "
                        "which waits for 'b' of thread 103");
-    rl_wait_ends(table(&p), noted);
+    rl_wait_ends(table(&p), &noted);
     play_close(&p);
 }
 
@@ -157,15 +156,15 @@ TEST(side, who_has_just_been_let_in_is_in_no_circle)
     play p;
     rl_fault f;
     rl_owner first = owner_of(1), second = owner_of(2);
-    rl_owner_record *noted, *noted_too;
+    rl_wait noted, noted_too;
     play_open(&p, 1);
     take(&p, 1, &reading);
     take(&p, 2, &b);
     EXPECT(rl_wait_begins(table(&p), &second, &reading, p.now_us, &noted, &f));
     take(&p, 2, &reading);
     EXPECT(rl_wait_begins(table(&p), &first, &b, p.now_us, &noted_too, &f));
-    rl_wait_ends(table(&p), noted);
-    rl_wait_ends(table(&p), noted_too);
+    rl_wait_ends(table(&p), &noted);
+    rl_wait_ends(table(&p), &noted_too);
     play_close(&p);
 }
 
