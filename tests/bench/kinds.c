@@ -51,41 +51,74 @@ static rlock *lock_of(rlock_client *cl, int which, int i)
 
 /* --- time ----------------------------------------------------------------- */
 
-/* Microseconds of a pair. */
-static double block(rlock *lk)
+/* Microseconds of a pair, and of the server for it. */
+typedef struct cost {
+    double us, server_us;
+} cost;
+
+static cost block(rlock *lk, redisContext *raw)
 {
+    double before = bench_server_us(raw);
     int64_t began = bench_now_ns();
     for (int i = 0; i < BLOCK; i++) {
         bench_ok(rlock_lock(lk));
         bench_ok(rlock_unlock(lk));
     }
-    return (double)(bench_now_ns() - began) / 1000 / BLOCK;
+    int64_t ended = bench_now_ns();
+    return (cost){(double)(ended - began) / 1000 / BLOCK,
+                  (bench_server_us(raw) - before) / BLOCK};
+}
+
+/* What asking the server for its own time costs it, spread over a block. */
+static double asking_us(redisContext *raw)
+{
+    double before = bench_server_us(raw);
+    return (bench_server_us(raw) - before) / BLOCK;
+}
+
+/* of: the medians of each. */
+static void tell_times(const cost of[LOCKS], double ping_us)
+{
+    char what[96];
+    double plain_us = of[PLAIN].us - of[PLAIN].server_us;
+    for (int i = PLAIN + 1; i < LOCKS; i++) {
+        double us = of[i].us - of[i].server_us;
+        snprintf(what, sizeof what,
+                 "uncontended pair of %s, server apart, as a multiple of a "
+                 "plain lock's",
+                 kinds[i].name);
+        bench_row(what, kinds[i].most_time, us / plain_us, "",
+                  "%.1f µs against %.1f µs, PING %.1f µs", us, plain_us,
+                  ping_us);
+    }
+    for (int i = PLAIN + 1; i < LOCKS; i++) {
+        snprintf(what, sizeof what, "- with the server, %s", kinds[i].name);
+        bench_note(what, "%.2f, %.1f µs against %.1f µs",
+                   of[i].us / of[PLAIN].us, of[i].us, of[PLAIN].us);
+    }
 }
 
 static void compare_times(rlock *const lk[LOCKS], redisContext *raw)
 {
-    static double us[LOCKS][CYCLES], ping_us[CYCLES];
-    double median[LOCKS];
+    static double us[LOCKS][CYCLES], server_us[LOCKS][CYCLES], ping_us[CYCLES],
+        asked_us[CYCLES];
+    cost median[LOCKS];
     bench_begin();
     for (int cycle = 0; cycle < CYCLES; cycle++) {
         for (int i = 0; i < LOCKS; i++) {
             int which = (cycle + i) % LOCKS;
-            us[which][cycle] = block(lk[which]);
+            cost c = block(lk[which], raw);
+            us[which][cycle] = c.us;
+            server_us[which][cycle] = c.server_us;
         }
+        asked_us[cycle] = asking_us(raw);
         ping_us[cycle] = (double)bench_ping_ns(raw) / 1000;
     }
+    double asked = bench_median(asked_us, CYCLES);
     for (int i = 0; i < LOCKS; i++)
-        median[i] = bench_median(us[i], CYCLES);
-    double ping = bench_median(ping_us, CYCLES);
-    for (int i = PLAIN + 1; i < LOCKS; i++) {
-        char what[96];
-        snprintf(what, sizeof what,
-                 "uncontended pair of %s, as a multiple of a plain lock's",
-                 kinds[i].name);
-        bench_row(what, kinds[i].most_time, median[i] / median[PLAIN], "",
-                  "%.1f µs against %.1f µs, PING %.1f µs", median[i],
-                  median[PLAIN], ping);
-    }
+        median[i] = (cost){bench_median(us[i], CYCLES),
+                           bench_median(server_us[i], CYCLES) - asked};
+    tell_times(median, bench_median(ping_us, CYCLES));
 }
 
 /* --- the server's processor ----------------------------------------------- */
@@ -212,7 +245,7 @@ int main(int argc, char **argv)
     flight_open(&f, uri, cl);
     for (int i = 0; i < LOCKS; i++) {
         lk[i] = lock_of(cl, i, DEEP);
-        block(lk[i]); /* connects, loads scripts */
+        block(lk[i], f.raw); /* connects, loads scripts */
     }
     compare_times(lk, f.raw);
     for (int i = 0; i < SUBJECTS; i++)
