@@ -1,4 +1,4 @@
--- Brings rcall, rpcall, lease, ms, for_each: for the scripts that renew many
+-- Brings rcall, rpcall, lease, ms, prolong, for_each: for the scripts that renew many
 -- locks.
 local rcall, rpcall, lease = redis.call, redis.pcall, ARGV[1]
 local locks = #ARGV - 1
@@ -7,6 +7,13 @@ if not (lease:find('^[1-9]%d*$') and #lease <= 16 and locks <= #KEYS and
     return redis.error_reply('ERR rlock: bad lease, or number of holders')
 end
 local ms = tonumber(lease)
+-- include: gt.lua
+
+local function prolong(key)
+    if (not GT or rcall('PEXPIRE', key, lease, GT) == 0) and rcall('PTTL', key) < ms then
+        rcall('PEXPIRE', key, lease)
+    end
+end
 
 -- What renew(key, holder) says of each: 1 or 0; what else it says is an error of
 -- this lock alone, which must not keep the others from being renewed.

@@ -9,8 +9,8 @@
 -- include: many_args.lua
 return for_each(function(key, holder)
     local has = rpcall('HEXISTS', key, holder)
-    if has == 1 and rcall('PTTL', key) < ms then
-        rcall('PEXPIRE', key, lease)
+    if has == 1 then
+        prolong(key)
     end
     return has
 end)

@@ -13,7 +13,9 @@ local function text_of(ms)
 end
 
 -- The leases' key outlives one that goes on for so long. What is over stays for some
--- time: others may keep the lock of which that one is dead.
+-- time: others may keep the lock of which that one is dead. A reader's renewals look at it
+-- once in ten minutes (prolong.lua), so a quarter of an hour is added to the half that is
+-- to be left.
 local function outlast(leases, ms)
     if rcall('PTTL', leases) < ms + LEASES_MS * 3 / 4 then
         rcall('PEXPIRE', leases, text_of(ms + LEASES_MS))
@@ -27,12 +29,10 @@ local function leased(leases, field, ms)
 end
 
 -- The key lives as long as the longest lease in it. Always a write, and one that needs
--- no memory: behind it a server that is out of it takes those of leased(). One command
--- where it does: GT came with Redis 7.0, as did the number of its version. It leaves a
--- key without an end alone.
-local grows = redis.REDIS_VERSION_NUM
+-- no memory: behind it a server that is out of it takes those of leased().
+-- include: gt.lua
 local function outlive(lock, ms)
-    if not grows or rcall('PEXPIRE', lock, text_of(ms), 'GT') == 0 then
+    if not GT or rcall('PEXPIRE', lock, text_of(ms), GT) == 0 then
         rcall('PEXPIRE', lock, text_of(math.max(ms, rcall('PTTL', lock))))
     end
 end

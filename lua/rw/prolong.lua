@@ -4,8 +4,9 @@
 -- 0, not held by this holder.
 local STEP_MS = 600000
 
--- One of the read side, the most frequent case: it has a lease, which ends earlier. Its
--- key, which lives for an hour more, is looked after in the first lease of each step.
+-- The most frequent case: a reader has a lease, which ends earlier. The key of the leases
+-- is looked at by renewals in the first ms of each step of ten minutes: who renews in time
+-- has one there.
 local function grow(leases, field, ms)
     if rcall('ZADD', leases, 'XX', 'GT', 'CH', text_of(now_ms + ms), field) == 0 then
         return false

@@ -11,8 +11,6 @@ return for_each(function(key, holder)
     if value ~= holder then
         return type(value) == 'table' or 0
     end
-    if rcall('PTTL', key) < ms then
-        rcall('PEXPIRE', key, lease)
-    end
+    prolong(key)
     return 1
 end)

@@ -91,8 +91,10 @@ static const char *text_named(const table *t, const char *name)
     const char *text = script_text(path);
     if (!text)
         text = script_text(name);
+    if (text && t->old)
+        text = script_before_7(text);
     if (!text)
-        FAIL("there is no script %s", name);
+        FAIL("there is no script %s%s", name, t->old ? " of that kind" : "");
     return text;
 }
 
@@ -169,7 +171,9 @@ static void deny(table *t, const char *rule, bool denied)
     char limit[20], policy[20];
     if (!rule)
         return;
-    if (strcmp(rule, READONLY) == 0) {
+    if (strcmp(rule, BEFORE_7) == 0) {
+        t->old = denied;
+    } else if (strcmp(rule, READONLY) == 0) {
         say(t, denied ? "REPLICAOF 127.0.0.1 1" : "REPLICAOF NO ONE");
     } else if (sscanf(rule, "memory %19s %19s", limit, policy) == 2) {
         say(t, "CONFIG SET maxmemory %s", denied ? limit : "0");

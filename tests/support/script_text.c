@@ -30,6 +30,18 @@ const char *script_text(const char *path)
     return text;
 }
 
+const char *script_before_7(const char *text)
+{
+    static const char number[] = "redis.REDIS_VERSION_NUM";
+    static char old[60000];
+    const char *at = strstr(text, number);
+    if (!at)
+        return NULL;
+    snprintf(old, sizeof old, "%.*snil%s", (int)(at - text), text,
+             at + strlen(number));
+    return old;
+}
+
 const char *script_sha(rl_script_id script)
 {
     static char sums[RL_SCRIPT_COUNT][RL_SHA1_LEN + 1];

@@ -11,6 +11,10 @@
    until the next. */
 const char *script_text(const char *path);
 
+/* The same script as a server before Redis 7.0 runs it, which tells no number of its
+   version (lua/gt.lua). Valid until the next. */
+const char *script_before_7(const char *text);
+
 /* What EVALSHA calls it, once server_load_scripts() has brought it. */
 const char *script_sha(rl_script_id script);
 

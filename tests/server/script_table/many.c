@@ -14,6 +14,10 @@ static const row renew_many[] = {
     {KEPT, "L2=A", RENEW, "010", "L2=A@60000"},
     {ALL, "L=A@20000 L2=A@20000 L3=A@20000", RENEW, "111",
      "L=A@60000 L2=A@60000 L3=A@60000", NULL, OOM},
+    {KEPT, "L=A@90000 L2=A@20000 L3=A", RENEW, "111",
+     "L=A@90000 L2=A@60000 L3=A@60000"},
+    {KEPT, "L=A@90000 L2=A@20000 L3=A", RENEW, "111",
+     "L=A@90000 L2=A@60000 L3=A@60000", NULL, BEFORE_7},
     /* keeps tokens' keys */
     {ALL, "L=A@20000 T=6@9000 L2=A@20000 T2=7@9000",
      "renew_many 3 L L2 T2 60000 A A", "11",

@@ -44,9 +44,8 @@ typedef struct row {
     const char *before, *call, *reply;
     const char *after; /* SAME: as before */
     const char *heard; /* NULL: nothing */
-    const char
-        *deny; /* NULL, an ACL rule while it is called, or OOM and its kin, or
-                  READONLY */
+    const char *deny;  /* NULL, an ACL rule while it is called, OOM and its kin,
+                  READONLY, or BEFORE_7 */
 } row;
 
 /* Most rows end before what is heard. */
@@ -58,8 +57,10 @@ typedef struct row {
 #define ROOMY   "memory 1gb noeviction"
 #define EVICTS  "memory 1gb allkeys-lru"
 #define ENDLESS "memory 0 allkeys-lru"
-/* The server is a replica. */
+/* The server is a replica; or it is older than Redis 7.0, which the script looks at.
+ */
 #define READONLY "readonly"
+#define BEFORE_7 "before 7"
 
 /* Where the rows are tried. */
 typedef struct table {
@@ -67,6 +68,7 @@ typedef struct table {
     redisContext *cx, *ear;
     rlock_layout layout;
     bool sharded;   /* the server knows such channels */
+    bool old;       /* the script is told that the server is BEFORE_7 */
     int64_t now_us; /* its clock, at the last look */
 } table;
 
