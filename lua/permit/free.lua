@@ -7,6 +7,7 @@ local function begin(total)
     rcall('SET', counter, string.format('%.0f', value))
 end
 
+local call = rcall
 local function take_back(holder, n)
     -- include: permit/take_back.lua
     return got

@@ -24,34 +24,38 @@ end
 -- include: release_args.lua
 local counter, permits, line, wants = KEYS[1], KEYS[2], KEYS[4], KEYS[5]
 -- The counter, which is told twice, counts 2, and the line 1.
-local there = rcall('EXISTS', counter, counter, line)
+local there, call = rcall('EXISTS', counter, counter, line), rpcall
 local waiting, value = there % 2 == 1, there > 1
 if waiting then -- also if there is no counter any more
     rcall('ZREM', line, holder)
     rcall('HDEL', wants, holder)
 end
 -- include: permit/take_back.lua
-if got == 0 or type(value) == 'table' then -- is it a counter?
+local granted, left = 0, value
+local refused = type(value) == 'table'
+if refused or got == 0 or waiting or idle ~= '0' then
     -- include: permit/value.lua
+    if refused then
+        return left
+    end
+    if waiting or idle ~= '0' then
+        -- include: token.lua
+        -- include: permit/free.lua
+        -- include: clock.lua
+        -- include: permit/keep.lua
+        -- include: permit/grants.lua
+        -- include: line.lua
+        local _, mine, others = pcall(function()
+            purge()
+            return admit()
+        end)
+        granted = not mine and others or 0
+        keep()
+    end
+    left = value
 end
-local granted = 0
-if waiting or idle ~= '0' then
-    value = tonumber(rcall('GET', counter) or nil)
-    -- include: token.lua
-    -- include: permit/free.lua
-    -- include: clock.lua
-    -- include: permit/keep.lua
-    -- include: permit/grants.lua
-    -- include: line.lua
-    local _, mine, others = pcall(function()
-        purge()
-        return admit()
-    end)
-    granted = not mine and others or 0
-    keep()
-end
-if got > 0 and value and value > 0 then
-    rpcall(ARGV[6] or 'PUBLISH', ARGV[2], value)
+if got > 0 and left and left > 0 then
+    rpcall(ARGV[6] or 'PUBLISH', ARGV[2], left)
 end
 if got < n + 0 then
     return unburied

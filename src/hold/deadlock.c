@@ -1,6 +1,6 @@
 /*
- * Circles of owners that wait for each other. Each owner's record says what it
- * waits for, and the hold table who has that: so from an owner one goes to the
+ * Circles of owners that wait for each other. An owner's record leads to what it
+ * waits for, and the hold table to who has that: so from an owner one goes to the
  * next until nobody is left who waits. For example
  *
  *   A holds a, waits for b      B holds b, begins to wait for a: B, A, B
@@ -48,7 +48,7 @@ static void write_owner(const rl_owner_record *x, char out[OWNER_SHOWN])
 /* Those to be looked at, who were met first first; each knows by whom. */
 typedef struct walk {
     rl_holds *t;
-    rl_wait *start, *at, *last;
+    rl_awaited *start, *at, *last;
     bool closed;  /* `at` waits for the one at the start */
     bool granted; /* `at` has what it waits for, and is about to wake */
 } walk;
@@ -62,7 +62,7 @@ static void look_for_itself(rl_owner_record *x, void *arg)
 static void meet(rl_owner_record *x, void *arg)
 {
     walk *w = arg;
-    rl_wait *its = x->waits;
+    rl_awaited *its = x->waits;
     w->closed = w->closed || its == w->start;
     if (w->closed || !its || its->walk == w->t->walks)
         return;
@@ -77,9 +77,9 @@ static void meet(rl_owner_record *x, void *arg)
 static size_t turn_round(const walk *w)
 {
     size_t n = 1;
-    rl_wait *ahead = w->start, *at = w->at;
+    rl_awaited *ahead = w->start, *at = w->at;
     for (; at != w->start; n++) {
-        rl_wait *behind = at->ahead;
+        rl_awaited *behind = at->ahead;
         at->ahead = ahead;
         ahead = at;
         at = behind;
@@ -92,7 +92,7 @@ static size_t turn_round(const walk *w)
  * How many wait in the shortest circle with this one; 0: it is in none. Who waits for
  * several, because they read, is in one with each of them.
  */
-static size_t circle_of_locked(rl_holds *t, rl_wait *x, int64_t now_us)
+static size_t circle_of_locked(rl_holds *t, rl_awaited *x, int64_t now_us)
     RL_REQUIRES(&t->mutex)
 {
     walk w = {.t = t, .start = x, .at = x, .last = x};
@@ -108,7 +108,7 @@ static size_t circle_of_locked(rl_holds *t, rl_wait *x, int64_t now_us)
     return 0;
 }
 
-static step step_of(const rl_wait *x)
+static step step_of(const rl_awaited *x)
 {
     step s;
     char name[NAME_SHOWN], owner[OWNER_SHOWN];
@@ -119,9 +119,9 @@ static step step_of(const rl_wait *x)
     return s;
 }
 
-static step last_step(const rl_wait *x)
+static step last_step(const rl_awaited *x)
 {
-    const rl_wait *at = x;
+    const rl_awaited *at = x;
     while (at->ahead != x)
         at = at->ahead;
     return step_of(at);
@@ -131,14 +131,14 @@ static step last_step(const rl_wait *x)
  * In words, from x on: the first steps, as many as fit, how many are left out,
  * and the last one, which says what the others want of x.
  */
-static void tell(const rl_wait *x, size_t n, rl_fault *f)
+static void tell(const rl_awaited *x, size_t n, rl_fault *f)
 {
     static const char which[] = ", which ", more[] = "... 1000000 more";
     char text[TOLD_MAX], owner[OWNER_SHOWN];
     step last = last_step(x);
     write_owner(x->record, owner);
     int used = snprintf(text, sizeof text, "%s ", owner);
-    for (const rl_wait *at = x; n > 1; n--, at = at->ahead) {
+    for (const rl_awaited *at = x; n > 1; n--, at = at->ahead) {
         step s = step_of(at);
         if (used + s.len + last.len + 2 * sizeof which + sizeof more >
             sizeof text)
@@ -152,7 +152,7 @@ static void tell(const rl_wait *x, size_t n, rl_fault *f)
     rl_fault_set(f, RLOCK_EDEADLK, 0, "deadlock: %s%s", text, last.text);
 }
 
-static void end_locked(rl_holds *t, rl_wait *w) RL_REQUIRES(&t->mutex)
+static void end_locked(rl_holds *t, rl_awaited *w) RL_REQUIRES(&t->mutex)
 {
     w->record->waits = NULL;
     rl_owner_record_unref_locked(t, w->record);
@@ -160,10 +160,10 @@ static void end_locked(rl_holds *t, rl_wait *w) RL_REQUIRES(&t->mutex)
 }
 
 bool rl_wait_begins(rl_holds *t, const rl_owner *owner, const rl_target *what,
-                    int64_t now_us, rl_wait *w, rl_fault *f)
+                    int64_t now_us, rl_awaited *w, rl_fault *f)
 {
     size_t n = 0;
-    *w = (rl_wait){.what = what};
+    *w = (rl_awaited){.what = what};
     rl_mutex_lock(&t->mutex);
     rl_owner_record *x = rl_holds_record_locked(t, owner->serial);
     /* From within a callback of a wait it may wait for something else. */
@@ -181,7 +181,7 @@ bool rl_wait_begins(rl_holds *t, const rl_owner *owner, const rl_target *what,
     return n == 0;
 }
 
-void rl_wait_ends(rl_holds *t, rl_wait *w)
+void rl_wait_ends(rl_holds *t, rl_awaited *w)
 {
     if (!w->record)
         return;

@@ -7,13 +7,14 @@
 
 #include "hold/hold.h"
 
-/* What an owner waits for; of who waits. Under the table's mutex. */
-typedef struct rl_wait {
-    rl_owner_record *record; /* whose; counted. NULL: it is not noted */
+/* What an owner waits for; of who waits, under the table's mutex. */
+typedef struct rl_awaited {
+    rl_owner_record *record; /* whose; counted, and only written by who waits.
+                                NULL: it is not noted */
     const rl_target *what;
-    struct rl_wait *ahead, *next; /* while circles are looked for */
-    uint64_t walk;                /* the latest search that has met it */
-} rl_wait;
+    struct rl_awaited *ahead, *next; /* while circles are looked for */
+    uint64_t walk;                   /* the latest search that has met it */
+} rl_awaited;
 
 /*
  * The owner, which holds something, is about to wait for a lock. False: it
@@ -22,8 +23,9 @@ typedef struct rl_wait {
  * to stay until rl_wait_ends().
  */
 bool rl_wait_begins(rl_holds *t, const rl_owner *owner, const rl_target *what,
-                    int64_t now_us, rl_wait *w, rl_fault *f);
-void rl_wait_ends(rl_holds *t, rl_wait *w); /* no effect if it is not noted */
+                    int64_t now_us, rl_awaited *w, rl_fault *f);
+void rl_wait_ends(rl_holds *t,
+                  rl_awaited *w); /* no effect if it is not noted */
 
 /*
  * Who reads beside others wants to write, for which this is a draft: it would wait

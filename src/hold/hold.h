@@ -103,9 +103,10 @@ typedef struct rl_owner_record {
     rl_map_node node;
     uint64_t owner;
     size_t refs;
-    rl_list holds;         /* those in the table */
-    struct rl_wait *waits; /* for what its owner does; NULL: for nothing, or it
-                              was not noted (hold/deadlock.h) */
+    rl_list holds; /* those in the table */
+    struct rl_awaited
+        *waits; /* what its owner waits for; NULL: nothing, or it was
+                              not noted (hold/deadlock.h) */
     uint16_t name_len;
     uint16_t weight; /* of an owner that is permits: how many; 0: of others */
     uint32_t idle_s; /* the same: as of rl_semaphore */

@@ -13,7 +13,7 @@
 #define RL_HOLDER_MAX (RL_HOST_MAX + 64 + RLOCK_LABEL_MAX + 1)
 
 typedef struct rl_owner {
-    uint64_t serial; /* never 0 */
+    uint64_t serial; /* of an owner never 0 */
     long tid;
     int holds;         /* locks that it holds; its own, no mutex */
     const char *label; /* NULL: it is a thread */

@@ -124,7 +124,7 @@ struct rl_acquire {
     int64_t warned_us; /* when that was noticed */
     rl_waiter waiter;
     rl_owner_record *room; /* for the first draft; NULL: made anew */
-    rl_wait wait;          /* for circles of those who do */
+    rl_awaited wait;       /* noted, while it waits, for circles */
     bool last_try;         /* whatever comes of this one, there is no other */
     bool asked;            /* the server has been asked */
     bool contended;        /* it had to wait */

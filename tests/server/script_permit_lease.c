@@ -257,6 +257,29 @@ TEST(script_permit, who_gives_up_leaves_the_line_of_what_is_no_counter_any_more)
     bells_close(&b);
 }
 
+static void expect_told(const char *deny, const char *before, const char *idle,
+                        const char *text)
+{
+    bells b = bells_open(NULL);
+    EXPECT(permit_takes(&b, A, "60000 2 3 0"));
+    if (before)
+        server_cmd(b.sv, before);
+    server_cmd(b.sv, "ACL SETUSER default %s", deny);
+    EXPECT_CONTAINS(server_str(b.sv,
+                               "EVALSHA %s 5 job " PERMITS " t " LINE " " WANTS
+                               " %s c 2 0 %s",
+                               script_sha(RL_SCRIPT_PERMIT_RELEASE), A, idle),
+                    text);
+    bells_close(&b);
+}
+
+TEST_CASE(script_permit, what_may_not_be_counted_up_is_told,
+          expect_told("-incrby", NULL, "0", "can't run this"))
+TEST_CASE(script_permit, and_so_it_is_when_the_keys_are_not_for_ever,
+          expect_told("-incrby", NULL, "9", "can't run this"))
+TEST_CASE(script_permit, what_is_no_counter_any_more_is_told,
+          expect_told("+@all", "SET job x", "0", "WRONGTYPE"))
+
 TEST(script_permit, without_memory_they_are_given_back_and_granted)
 {
     bells b = bells_open(NULL);

@@ -119,7 +119,7 @@ TEST(side, who_begins_to_write_while_it_reads_has_the_new_token_for_both)
 /* --- circles -------------------------------------------------------------- */
 
 /* Two read, of whom the second waits for what the third has. */
-static void open_readers(play *p, rl_wait *noted)
+static void open_readers(play *p, rl_awaited *noted)
 {
     rl_fault f;
     rl_owner second = owner_of(2);
@@ -136,7 +136,7 @@ static void expect_circle(const rl_target *what)
     play p;
     rl_fault f;
     rl_owner third = owner_of(3);
-    rl_wait noted, none;
+    rl_awaited noted, none;
     open_readers(&p, &noted);
     EXPECT(!rl_wait_begins(table(&p), &third, what, p.now_us, &none, &f));
     EXPECT_STR(f.text, "deadlock: thread 103 waits for 'job' of thread 102, "
@@ -156,7 +156,7 @@ TEST(side, who_has_just_been_let_in_is_in_no_circle)
     play p;
     rl_fault f;
     rl_owner first = owner_of(1), second = owner_of(2);
-    rl_wait noted, noted_too;
+    rl_awaited noted, noted_too;
     play_open(&p, 1);
     take(&p, 1, &reading);
     take(&p, 2, &b);
