@@ -1,5 +1,6 @@
 -- Brings LEASES_MS, text_of, outlast, leased, outlive. Included behind rcall and now_ms.
 -- include: rw/leases_ms.lua
+-- include: gt.lua
 
 -- Of many locks that have the same lease, the texts are the same.
 local texts = {}
@@ -30,7 +31,6 @@ end
 
 -- The key lives as long as the longest lease in it. Always a write, and one that needs
 -- no memory: behind it a server that is out of it takes those of leased().
--- include: gt.lua
 local function outlive(lock, ms)
     if not GT or rcall('PEXPIRE', lock, text_of(ms), GT) == 0 then
         rcall('PEXPIRE', lock, text_of(math.max(ms, rcall('PTTL', lock))))
