@@ -139,23 +139,13 @@ static void hrandfield(call *c)
         say(c, "$-1");
 }
 
-static void add_score(call *c, double score)
+static void add_items(call *c, const entry *e)
 {
-    char digits[32];
-    text_bulk(c->out, digits,
-              (size_t)snprintf(digits, sizeof digits, "%.17g", score));
-}
-
-static void add_items(call *c, const entry *e, size_t most)
-{
-    size_t n = e && e->count < most ? e->count : e ? most : 0;
+    size_t n = e ? e->count : 0;
     text_print(c->out, "*%zu\r\n", n * 2);
     for (size_t i = 0; i < n; i++) {
         add_text(c, &e->items[i].name);
-        if (e->kind == KIND_HASH)
-            add_text(c, &e->items[i].value);
-        else
-            add_score(c, e->items[i].score);
+        add_text(c, &e->items[i].value);
     }
 }
 
@@ -163,7 +153,7 @@ static void hgetall(call *c)
 {
     entry *e;
     if (find(c, KIND_HASH, &e))
-        add_items(c, e, SIZE_MAX);
+        add_items(c, e);
 }
 
 /* A small hash comes as a whole. */
@@ -173,10 +163,17 @@ static void hscan(call *c)
     if (!find(c, KIND_HASH, &e))
         return;
     text_print(c->out, "*2\r\n$1\r\n0\r\n");
-    add_items(c, e, SIZE_MAX);
+    add_items(c, e);
 }
 
 /* --- sorted sets ---------------------------------------------------------- */
+
+static void add_score(call *c, double score)
+{
+    char digits[32];
+    text_bulk(c->out, digits,
+              (size_t)snprintf(digits, sizeof digits, "%.17g", score));
+}
 
 static bool read_score(const word *w, double *score)
 {
@@ -366,21 +363,33 @@ static void zpopmin(call *c)
     drop_if_empty(c->s, e);
 }
 
-/* ZRANGE key 0 -1 WITHSCORES, or only the first, no other. */
+/* Counted from the end if it is below 0. */
+static long long index_of(long long i, long long count)
+{
+    return i < 0 ? i + count : i;
+}
+
+/* ... first last [WITHSCORES] */
 static void zrange(call *c)
 {
     entry *e;
-    if (!find(c, KIND_ZSET, &e))
-        return;
-    size_t all = word_is(&c->argv[3], "0") ? 1 : SIZE_MAX;
-    if (c->n == 5) {
-        add_items(c, e, all);
+    long long first, last;
+    if (!word_number(&c->argv[2], &first) || !word_number(&c->argv[3], &last)) {
+        not_an_integer(c);
         return;
     }
-    size_t n = !e ? 0 : e->count < all ? e->count : all;
-    text_print(c->out, "*%zu\r\n", n);
-    for (size_t i = 0; i < n; i++)
-        add_text(c, &e->items[i].name);
+    if (!find(c, KIND_ZSET, &e))
+        return;
+    long long count = e ? (long long)e->count : 0;
+    first = index_of(first, count) < 0 ? 0 : index_of(first, count);
+    last = index_of(last, count) < count ? index_of(last, count) : count - 1;
+    long long n = last < first ? 0 : last - first + 1;
+    text_print(c->out, "*%lld\r\n", c->n == 5 ? n * 2 : n);
+    for (; n > 0; n--, first++) {
+        add_text(c, &e->items[first].name);
+        if (c->n == 5)
+            add_score(c, e->items[first].score);
+    }
 }
 
 /* The last one, with its score. */
