@@ -211,17 +211,22 @@ TEST(script_permit, without_their_counter_permits_are_kept)
 
 /* --- what is refused ------------------------------------------------------ */
 
+/* What it says to a release. */
+static const char *release_says(bells *b, const char *holder, const char *n,
+                                const char *idle)
+{
+    return server_str(
+        b->sv, "EVALSHA %s 5 job " PERMITS " t " LINE " " WANTS " %s c %s 0 %s",
+        script_sha(RL_SCRIPT_PERMIT_RELEASE), holder, n, idle);
+}
+
 static void expect_left_alone(const char *key, const char *value)
 {
     bells b = bells_open(NULL);
     server_cmd(b.sv, "SET job 3");
     server_cmd(b.sv, "SET %s %s", key, value);
     EXPECT_CONTAINS(permit_stand(&b, A, "1", BELL_OF("1"))->str, "WRONGTYPE");
-    EXPECT_CONTAINS(server_str(b.sv,
-                               "EVALSHA %s 5 job " PERMITS " t " LINE " " WANTS
-                               " %s c 1 0 0",
-                               script_sha(RL_SCRIPT_PERMIT_RELEASE), A),
-                    "WRONGTYPE");
+    EXPECT_CONTAINS(release_says(&b, A, "1", "0"), "WRONGTYPE");
     EXPECT_CONTAINS(server_str(b.sv,
                                "EVALSHA %s 5 job " PERMITS " t " LINE " " WANTS
                                " 1 3 0 60000 c",
@@ -247,11 +252,7 @@ TEST(script_permit, who_gives_up_leaves_the_line_of_what_is_no_counter_any_more)
     permit_stand(&b, B, "2", BELL_OF("1"));
     server_cmd(b.sv, "DEL job");
     server_cmd(b.sv, "HSET job a b");
-    EXPECT_CONTAINS(server_str(b.sv,
-                               "EVALSHA %s 5 job " PERMITS " t " LINE " " WANTS
-                               " %s c 2 0 0",
-                               script_sha(RL_SCRIPT_PERMIT_RELEASE), B),
-                    "WRONGTYPE");
+    EXPECT_CONTAINS(release_says(&b, B, "2", "0"), "WRONGTYPE");
     EXPECT(!key_exists(b.sv, LINE));
     EXPECT_INT(server_int(b.sv, "HEXISTS " WANTS " " B), 0);
     bells_close(&b);
@@ -265,11 +266,7 @@ static void expect_told(const char *deny, const char *before, const char *idle,
     if (before)
         server_cmd(b.sv, before);
     server_cmd(b.sv, "ACL SETUSER default %s", deny);
-    EXPECT_CONTAINS(server_str(b.sv,
-                               "EVALSHA %s 5 job " PERMITS " t " LINE " " WANTS
-                               " %s c 2 0 %s",
-                               script_sha(RL_SCRIPT_PERMIT_RELEASE), A, idle),
-                    text);
+    EXPECT_CONTAINS(release_says(&b, A, "2", idle), text);
     bells_close(&b);
 }
 

@@ -317,8 +317,9 @@ static void zrangebyscore(call *c)
     long long limit = LLONG_MAX;
     if (!find(c, KIND_ZSET, &e) || !count_up_to(c, e, &n))
         return;
-    if (c->n > 4 && (c->n != 7 || !word_is(&c->argv[4], "LIMIT") ||
-                     !word_number(&c->argv[6], &limit))) {
+    if (c->n > 4 &&
+        (c->n != 7 || !word_is(&c->argv[4], "LIMIT") ||
+         !word_is(&c->argv[5], "0") || !word_number(&c->argv[6], &limit))) {
         syntax_error(c);
         return;
     }
@@ -369,8 +370,8 @@ static long long index_of(long long i, long long count)
     return i < 0 ? i + count : i;
 }
 
-/* ... first last [WITHSCORES] */
-static void zrange(call *c)
+/* ... first last [WITHSCORES]; down: the highest is the first */
+static void tell_range(call *c, bool down)
 {
     entry *e;
     long long first, last;
@@ -381,30 +382,28 @@ static void zrange(call *c)
     if (!find(c, KIND_ZSET, &e))
         return;
     long long count = e ? (long long)e->count : 0;
-    first = index_of(first, count) < 0 ? 0 : index_of(first, count);
-    last = index_of(last, count) < count ? index_of(last, count) : count - 1;
+    first = index_of(first, count);
+    last = index_of(last, count);
+    first = first < 0 ? 0 : first;
+    last = last < count ? last : count - 1;
     long long n = last < first ? 0 : last - first + 1;
     text_print(c->out, "*%lld\r\n", c->n == 5 ? n * 2 : n);
     for (; n > 0; n--, first++) {
-        add_text(c, &e->items[first].name);
+        const item *x = &e->items[down ? count - 1 - first : first];
+        add_text(c, &x->name);
         if (c->n == 5)
-            add_score(c, e->items[first].score);
+            add_score(c, x->score);
     }
 }
 
-/* The last one, with its score. */
+static void zrange(call *c)
+{
+    tell_range(c, false);
+}
+
 static void zrevrange(call *c)
 {
-    entry *e;
-    if (!find(c, KIND_ZSET, &e))
-        return;
-    if (!e) {
-        say(c, "*0");
-        return;
-    }
-    say(c, "*2");
-    add_text(c, &e->items[e->count - 1].name);
-    add_score(c, e->items[e->count - 1].score);
+    tell_range(c, true);
 }
 
 static void say_score(call *c, entry *e, const word *name)
@@ -506,7 +505,7 @@ static const struct command {
     {"hincrby", 4, 4, GROWS, hincrby},
     {"hgetall", 2, 2, READS, hgetall},
     {"zrange", 4, 5, READS, zrange},
-    {"zrevrange", 5, 5, READS, zrevrange},
+    {"zrevrange", 4, 5, READS, zrevrange},
     {"zscore", 3, 3, READS, zscore},
     {"zmscore", 3, 0, READS, zmscore},
     {"zcount", 4, 4, READS, zcount},
