@@ -14,11 +14,11 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=43140
+most_src=43173
 most_files=294
 most_cli=6861
 most_cli_files=44
-most_include=2300
+most_include=2301
 most_cxx=1018
 
 cd "$(dirname "$0")/.."

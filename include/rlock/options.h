@@ -64,7 +64,8 @@ typedef struct rlock_options {
                                    login; 1000 */
     int64_t command_timeout_ms; /* one command and its reply; 3000 */
     int64_t watchdog_lease_ms;  /* lease with RLOCK_WATCHDOG; 30000, at least
-                                   100; renewed every third of it */
+                                   100; renewed every third of it, in a
+                                   cluster sometimes earlier */
     int64_t max_hold_ms;        /* a hold that is renewed ends, as lost, when
                                    it is this old; 0: no limit */
     unsigned pool_size;         /* most connections for commands; 16. Threads

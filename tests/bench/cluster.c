@@ -223,6 +223,17 @@ static rlock_client *take_many(const char *uri)
     return cl;
 }
 
+/* Nothing is asked any more: what is unanswered when it is stopped would count
+   for the next turn, and be asked about once more in it. */
+static void settle(rlock_client *cl)
+{
+    uint64_t before;
+    do {
+        before = bench_renewals(cl);
+        bench_pause_us(SETTLE_US);
+    } while (bench_renewals(cl) != before);
+}
+
 static void hold(holder *h, const char *uri)
 {
     rlock_client *cl = take_many(uri);
@@ -239,6 +250,7 @@ static void hold(holder *h, const char *uri)
             bench_pause_us(1000);
         h->s[turn - 1] = (double)(bench_now_ns() - h->began_ns) / 1e9;
         h->cpu_s[turn - 1] = bench_cpu_s() - cpu;
+        settle(cl);
         atomic_store(&h->done, turn);
     }
     for (;;)

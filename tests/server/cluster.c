@@ -28,6 +28,38 @@ TEST(cluster, locks_are_taken_renewed_and_freed_on_the_master_of_their_slot)
     cluster_scene_stop(&l);
 }
 
+/* While so many are renewed; the first master has the slot of all of them. */
+static long long calls_for_renewals(cluster_scene *l, int renewals)
+{
+    long long before = script_calls(cluster_server(l->c, 0));
+    watch_renewals(l->cl, renewals);
+    return script_calls(cluster_server(l->c, 0)) - before;
+}
+
+TEST(cluster, locks_of_one_slot_come_to_be_renewed_by_one_call)
+{
+    enum { LOCKS = 20 };
+    cluster_scene l;
+    rlock *lk[LOCKS];
+    cluster_scene_start(&l, BRISK_MS);
+    const char *name = cluster_name_on(l.c, 0, "job");
+    for (int i = 0; i < LOCKS; i++) {
+        char own[32];
+        snprintf(own, sizeof own, "{%s}%d", name, i);
+        lk[i] = cluster_scene_lock(&l, own);
+        EXPECT_STATUS(rlock_lock(lk[i]), RLOCK_OK);
+        test_pause_ms(BRISK_MS / 3 / LOCKS); /* over a whole period */
+    }
+    int64_t end_ms = test_now_ms() + SOON;
+    while (calls_for_renewals(&l, LOCKS) > 2)
+        EXPECT(test_now_ms() < end_ms);
+    for (int i = 0; i < LOCKS; i++) {
+        EXPECT_STATUS(rlock_unlock(lk[i]), RLOCK_OK);
+        rlock_free(lk[i]);
+    }
+    cluster_scene_stop(&l);
+}
+
 TEST(cluster, one_node_that_the_program_names_is_enough)
 {
     cluster_scene l;
