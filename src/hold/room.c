@@ -51,6 +51,8 @@ static rl_room *find_locked(rl_rooms *r, const void *name, size_t len,
                             uint64_t scope) RL_REQUIRES(&r->mutex)
 {
     key k = {name, len, scope};
+    if (r->map.count == 0) /* mostly: then no hash is needed */
+        return NULL;
     rl_map_node *n = rl_map_find(&r->map, rl_hash(name, len, 0), &k);
     return n ? RL_CONTAINER(n, rl_room, node) : NULL;
 }
@@ -293,6 +295,7 @@ void rl_rooms_hold_back(rl_rooms *r, const void *name, size_t len,
     uint64_t hash = rl_hash(name, len, 0);
     rl_mutex_lock(&r->mutex);
     r->courtesy[hash % RL_COURTESIES] = (rl_courtesy){hash, until_us};
+    r->courteous_us = rl_max(r->courteous_us, until_us);
     rl_mutex_unlock(&r->mutex);
 }
 
@@ -324,11 +327,12 @@ bool rl_rooms_have(rl_rooms *r, const rl_target *what)
 
 bool rl_rooms_is_owed(rl_rooms *r, const rl_target *what, int64_t now_us)
 {
-    uint64_t hash = rl_hash(what->name, what->len, 0);
     rl_mutex_lock(&r->mutex);
-    bool owed = r->closed ||
-                find_locked(r, what->name, what->len, rl_target_room(what)) ||
-                held_back_until_locked(r, hash) > now_us;
+    bool owed =
+        r->closed ||
+        find_locked(r, what->name, what->len, rl_target_room(what)) ||
+        (r->courteous_us > now_us &&
+         held_back_until_locked(r, rl_hash(what->name, what->len, 0)) > now_us);
     rl_mutex_unlock(&r->mutex);
     return owed;
 }

@@ -112,7 +112,8 @@ typedef struct rl_rooms {
     rl_list waiters; /* of all rooms; who has waited for longest first */
     rl_map listeners;
     rl_courtesy courtesy[RL_COURTESIES];
-    size_t lines; /* how many rooms of those in line there are */
+    int64_t courteous_us; /* the last of them ends then */
+    size_t lines;         /* how many rooms of those in line there are */
     bool closed;
     atomic_bool hears; /* the doorbell is subscribed, as far as is known */
 } rl_rooms;

@@ -16,6 +16,7 @@
 #include "hold/due.h"
 #include "hold/hold.h"
 #include "hold/side.h"
+#include "wire/bytes.h"
 
 /* One owner's hold of a name; or, of owner 0, that of whoever holds it now. */
 typedef struct key {
@@ -53,11 +54,6 @@ static uint64_t hash_of(const char *name, size_t len, uint64_t scope,
                         uint64_t owner)
 {
     return rl_hash(name, len, scope == RL_LAYOUT_PERMIT ? owner : scope);
-}
-
-static uint64_t hash_of_owner(uint64_t owner)
-{
-    return rl_hash(&owner, sizeof owner, 0);
 }
 
 bool rl_holds_init(rl_holds *t, rl_stats *stats, struct rl_rooms *rooms,
@@ -158,25 +154,38 @@ void rl_owner_record_unref_locked(rl_holds *t, rl_owner_record *x)
 
 rl_owner_record *rl_holds_record_locked(rl_holds *t, uint64_t owner)
 {
-    rl_map_node *n = rl_map_find(&t->records, hash_of_owner(owner), &owner);
+    rl_map_node *n = rl_map_find(&t->records, owner, &owner);
     return n ? RL_CONTAINER(n, rl_owner_record, node) : NULL;
+}
+
+/* process:tid: or process:tid/label: and how long that is. Without snprintf(), as
+   each first hold of an owner needs it. */
+static size_t write_name(char *out, const char *process, const rl_owner *owner)
+{
+    char *at = stpcpy(out, process);
+    *at++ = ':';
+    at = rl_write_digits(at, (uint64_t)owner->tid);
+    if (owner->label) {
+        *at++ = '/';
+        at = stpcpy(at, owner->label);
+    }
+    *at++ = ':';
+    return (size_t)(at - out);
 }
 
 static rl_owner_record *record_new_locked(rl_holds *t, const rl_owner *owner)
     RL_REQUIRES(&t->mutex)
 {
     char name[RL_HOLDER_MAX];
-    int len =
-        snprintf(name, sizeof name, "%s:%ld%s%s:", t->process, owner->tid,
-                 owner->label ? "/" : "", owner->label ? owner->label : "");
-    rl_owner_record *x = calloc(1, sizeof *x + (size_t)len);
+    size_t len = write_name(name, t->process, owner);
+    rl_owner_record *x = calloc(1, sizeof *x + len);
     if (!x)
         return NULL;
     x->owner = owner->serial;
-    x->name_len = (size_t)len;
-    memcpy(x->name, name, x->name_len);
+    x->name_len = (uint16_t)len;
+    memcpy(x->name, name, len);
     rl_list_init(&x->holds);
-    rl_map_add(&t->records, &x->node, hash_of_owner(x->owner));
+    rl_map_add(&t->records, &x->node, x->owner); /* a number, which spreads */
     return x;
 }
 

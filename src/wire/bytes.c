@@ -65,25 +65,23 @@ static char *reserve(rl_bytes *b, size_t size)
     return b->at + b->end;
 }
 
-/* Digits are written from behind; returns the first one. */
-static char *digits_before(char *end, uint64_t n)
+char *rl_write_digits(char *at, uint64_t n)
 {
-    do {
-        *--end = (char)('0' + n % 10);
-        n /= 10;
-    } while (n > 0);
+    char *end = at + 1;
+    for (uint64_t left = n; left > 9; left /= 10)
+        end++;
+    for (char *digit = end; digit > at; n /= 10)
+        *--digit = (char)('0' + n % 10);
     return end;
 }
 
 static char *put_count(char *at, char sign, size_t n)
 {
-    char digits[20], *end = digits + sizeof digits;
-    char *first = digits_before(end, n);
-    size_t len = (size_t)(end - first);
     *at++ = sign;
-    memcpy(at, first, len);
-    memcpy(at + len, "\r\n", 2);
-    return at + len + 2;
+    at = rl_write_digits(at, n);
+    *at++ = '\r';
+    *at++ = '\n';
+    return at;
 }
 
 void rl_put_raw(rl_bytes *b, const void *bytes, size_t len)
@@ -127,10 +125,10 @@ void rl_put_text(rl_bytes *b, const char *text)
 
 void rl_put_number(rl_bytes *b, int64_t number)
 {
-    char digits[21], *end = digits + sizeof digits;
-    uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
-    char *first = digits_before(end, left);
+    char text[21], *at = text;
     if (number < 0)
-        *--first = '-';
-    rl_put_bytes(b, first, (size_t)(end - first));
+        *at++ = '-';
+    at = rl_write_digits(at,
+                         number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
+    rl_put_bytes(b, text, (size_t)(at - text));
 }

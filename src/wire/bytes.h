@@ -46,4 +46,8 @@ void rl_put_number(rl_bytes *b, int64_t number);
 /* One word whose bytes the caller writes; NULL: memory is lacking. */
 char *rl_put_word(rl_bytes *b, size_t len);
 
+/* Writes it in decimal, without a NUL; returns where that ends, 20 further at
+   most. */
+char *rl_write_digits(char *at, uint64_t n);
+
 #endif
