@@ -1,7 +1,7 @@
 /*
  * What a waiter asks the server while nothing happens, and what an owner: one
- * client keeps a lock, and another waits for one that somebody else keeps.
- * MONITOR shows what arrives.
+ * client keeps a lock, and another waits for one that somebody else keeps, once and
+ * 10,000 times. MONITOR shows what arrives.
  */
 #include <dirent.h>
 #include <poll.h>
@@ -9,9 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench.h"
+#include "pairs.h"
+#include "rounds.h"
 
 #define WAIT_MS  11000
+#define WAITERS  10000
 #define SETTLE_S 0.5
 #define WINDOW_S 10.0
 
@@ -108,15 +110,21 @@ static void measure_owner(const char *uri, redisContext *c)
     rlock_client_free(cl);
 }
 
+/* Somebody else has it, who says nothing meanwhile. */
+static void hold_by_hand(const char *uri)
+{
+    redisContext *other = bench_connect(uri);
+    bench_ask(other, "HSET bench somebody 1");
+    bench_ask(other, "PEXPIRE bench 60000");
+    redisFree(other);
+}
+
 static void measure_waiter(const char *uri, redisContext *c)
 {
     rlock_client *cl = bench_client(uri);
     rlock *wanted = bench_lock(cl, "bench");
-    redisContext *other = bench_connect(uri);
     pthread_t thread;
-    /* Somebody else has it, who says nothing meanwhile. */
-    bench_ask(other, "HSET bench somebody 1");
-    bench_ask(other, "PEXPIRE bench 60000");
+    hold_by_hand(uri);
     count_commands(c, SETTLE_S);
     pthread_create(&thread, NULL, wait_in_vain, wanted);
     int first = count_commands(c, SETTLE_S);
@@ -124,9 +132,30 @@ static void measure_waiter(const char *uri, redisContext *c)
     pthread_join(thread, NULL);
     bench_row("commands per second of an idle waiter", 1, then / WINDOW_S, "",
               "%d to begin with, then %d in %g s", first, then, WINDOW_S);
-    redisFree(other);
     rlock_free(wanted);
     rlock_client_free(cl);
+}
+
+/* One client's waits for one lock: their front asks for all of them. */
+static void measure_waiters(const char *uri, redisContext *c)
+{
+    loop l = {.cl = bench_client(uri)};
+    hold_by_hand(uri);
+    l.fd = rlock_client_fd(l.cl);
+    for (int i = 0; i < WAITERS; i++) {
+        request *r = bench_alloc(1, sizeof *r);
+        *r = request_of(&l, bench_lock(l.cl, "bench"));
+        request_wait(r);
+    }
+    count_commands(c, 5 * SETTLE_S);
+    double cpu_s = bench_cpu_s();
+    int commands = count_commands(c, WINDOW_S);
+    cpu_s = bench_cpu_s() - cpu_s;
+    bench_row("commands per second of 10,000 waits for one lock", 1,
+              commands / WINDOW_S, "", "%d in %g s", commands, WINDOW_S);
+    bench_row("- the client's processor", 0.5, cpu_s / WINDOW_S * 100, " %",
+              "%.0f ms in %g s", cpu_s * 1e3, WINDOW_S);
+    loop_cancel(&l);
 }
 
 int main(int argc, char **argv)
@@ -135,6 +164,7 @@ int main(int argc, char **argv)
     redisContext *c = monitor(uri);
     measure_owner(uri, c);
     measure_waiter(uri, c);
+    measure_waiters(uri, c);
     redisFree(c);
     return 0;
 }
