@@ -109,7 +109,7 @@ void rl_port_failed(rl_slot *slot, bool whole, const rl_fault *why,
 static void fail_locked(rl_mux *h, const rl_fault *why, int64_t now_us)
     RL_REQUIRES(&h->mutex)
 {
-    h->spent = true;
+    atomic_store(&h->spent, true);
     /* What somebody is just writing may arrive. */
     if (!h->writing)
         rl_line_drop(&h->conn->line, why, rl_bytes_left(&h->sending), now_us);
@@ -128,33 +128,37 @@ void rl_mux_unlock_and_wake(rl_mux *h)
 }
 
 /* Hands out so many bytes; none: the connection is broken. False: it is. */
-static bool feed(rl_mux *h, const char *bytes, ssize_t n, const rl_fault *f)
+static bool feed_locked(rl_mux *h, const char *bytes, ssize_t n,
+                        const rl_fault *f) RL_REQUIRES(&h->mutex)
 {
     rl_conn *c = h->conn;
-    rl_mutex_lock(&h->mutex);
     c->heard_us = rl_now_us();
     c->arrivals += n > 0;
     if (n < 0)
         fail_locked(h, f, c->heard_us);
     else if (!rl_line_feed(&c->line, bytes, (size_t)n, c->heard_us))
-        h->spent = true;
-    bool good = !c->line.failed;
-    rl_mux_unlock_and_wake(h);
-    return good;
+        atomic_store(&h->spent, true);
+    return !c->line.failed;
 }
 
-/* The leader reads what has come. True: something did, were it the end. */
-static bool receive(void *arg)
+/* The leader reads what has come. True: something did, were it the end, and he
+   has the mutex. */
+static bool receive(void *arg) RL_UNCHECKED
 {
     rl_mux *h = arg;
     char bytes[4096];
     rl_fault f;
     ssize_t n;
     bool came = false;
-    do {
-        n = rl_conn_read(h->conn, bytes, sizeof bytes, &f);
-        came = came || n != 0;
-    } while (n != 0 && feed(h, bytes, n, &f) && h->conn->io.again);
+    while ((n = rl_conn_read(h->conn, bytes, sizeof bytes, &f)) != 0) {
+        rl_mutex_lock(&h->mutex);
+        if (!feed_locked(h, bytes, n, &f) || !h->conn->io.again)
+            return true;
+        rl_mux_unlock_and_wake(h);
+        came = true;
+    }
+    if (came)
+        rl_mutex_lock(&h->mutex);
     return came;
 }
 
@@ -175,7 +179,8 @@ static void end_writing_locked(rl_mux *h, const rl_fault *why)
 {
     size_t unsent = rl_bytes_left(&h->sending);
     h->fault = *why;
-    h->cannot_write = h->spent = true;
+    h->cannot_write = true;
+    atomic_store(&h->spent, true);
     rl_bytes_sent(&h->sending, unsent);
     rl_line_drop(&h->conn->line, why, unsent, rl_now_us());
     if (h->asleep)
@@ -193,7 +198,7 @@ static void write_locked(rl_mux *h) RL_REQUIRES(&h->mutex)
         if (rl_bytes_left(&h->sending) == 0)
             rl_line_take(&h->conn->line, &h->sending);
         rl_bytes *b = &h->sending;
-        rl_mutex_unlock(&h->mutex);
+        rl_mux_unlock_and_wake(h);
         n = h->conn->io.ops->write(&h->conn->io, b->at + b->begin,
                                    rl_bytes_left(b), &f);
         rl_mutex_lock(&h->mutex);
@@ -232,11 +237,13 @@ static void cannot_wait(rl_mux *h, int err)
     rl_mux_unlock_and_wake(h);
 }
 
-static void listen_for(rl_mux *h, bool few, bool blocked, int64_t until_us)
+/* True: something came, and the leader has the mutex. */
+static bool listen_for(rl_mux *h, bool few, bool blocked, int64_t until_us)
+    RL_TSA(try_acquire_capability(true, &h->mutex)) RL_UNCHECKED
 {
     rl_conn *c = h->conn;
     if (few && rl_spin_a_while(&c->spin, receive, h))
-        return;
+        return true;
     if (h->signal.fd < 0)
         until_us = rl_min(until_us, rl_now_us() + NO_SIGNAL_US);
     struct pollfd p[] = {
@@ -246,11 +253,10 @@ static void listen_for(rl_mux *h, bool few, bool blocked, int64_t until_us)
     if (n < 0 && errno != EINTR)
         cannot_wait(h, errno);
     if (n <= 0)
-        return;
+        return false;
     if (p[1].revents)
         rl_signal_clear(&h->signal);
-    if (p[0].revents & ~POLLOUT)
-        receive(h);
+    return (p[0].revents & ~POLLOUT) && receive(h);
 }
 
 static void lead_locked(rl_mux *h, rl_port *s, int64_t until_us)
@@ -258,7 +264,7 @@ static void lead_locked(rl_mux *h, rl_port *s, int64_t until_us)
 {
     h->leader = s;
     atomic_store(&s->leads, false);
-    while (rl_port_waits(s) && rl_now_us() < until_us) {
+    do {
         if (!h->writing)
             write_locked(h);
         if (!rl_port_waits(s))
@@ -267,10 +273,10 @@ static void lead_locked(rl_mux *h, rl_port *s, int64_t until_us)
         bool few = !blocked && atomic_load(h->crowd) <= MOST_SPUN_FOR;
         h->asleep = true;
         rl_mux_unlock_and_wake(h);
-        listen_for(h, few, blocked, until_us);
-        rl_mutex_lock(&h->mutex);
+        if (!listen_for(h, few, blocked, until_us))
+            rl_mutex_lock(&h->mutex);
         h->asleep = false;
-    }
+    } while (rl_port_waits(s) && rl_now_us() < until_us);
     rl_mux_pass_lead_locked(h);
 }
 
@@ -296,7 +302,8 @@ static void ask_locked(rl_mux *h, rl_port *s) RL_REQUIRES(&h->mutex)
         refuse(s, l->failed ? &l->fault : &h->fault);
         return;
     }
-    if (h->spent) { /* nobody is to stand behind who could not wait */
+    /* Nobody is to stand behind who could not wait. */
+    if (atomic_load(&h->spent)) {
         rl_fault_set(&f, RLOCK_EIO, 0, "the connection is given up");
         refuse(s, &f);
         return;
@@ -372,13 +379,21 @@ static void tell(rl_port *s)
         rl_line_fail(l, &s->fault, rl_now_us());
 }
 
-void rl_port_exchange(rl_port *s, int64_t until_us)
+/*
+ * Before it asks, a reading of the caller's is good enough, as no deadline counts
+ * from a later one. The answer is told with one that was made after it was seen:
+ * who was stopped in between would else believe in a lease that is over.
+ */
+void rl_port_exchange(rl_port *s, int64_t until_us, int64_t now_us)
 {
     bool asks = !rl_port_waits(s);
-    while ((asks || rl_port_waits(s)) && rl_now_us() < until_us) {
+    while (now_us < until_us) {
         if (!help(s->mux, s, asks, until_us))
             sleep_until(s, until_us);
+        if (!rl_port_waits(s))
+            break;
         asks = false;
+        now_us = rl_now_us();
     }
     if (rl_port_waits(s))
         withdraw(s);

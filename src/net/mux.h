@@ -32,7 +32,7 @@ typedef enum rl_port_state {
 typedef struct rl_port {
     rl_line line;                /* its thread's; what it asks, and is told */
     rl_mux *mux;                 /* fixed */
-    rl_link link;                /* in the mux's list of free ones */
+    rl_link link;                /* in the mux's list of idle ones */
     rl_slot slot;                /* in the mux's line; guarded by the mux */
     bool left;                   /* its thread has gone; guarded by the mux */
     _Atomic rl_port_state state; /* from WAITS to the next by who leads */
@@ -54,6 +54,9 @@ struct rl_mux {
     size_t users;
     bool placed;              /* its connection takes a place of the pool's */
     rl_mux *next_left_behind; /* in a forked child */
+    rl_list idle;             /* ports that nobody has */
+    rl_port *ports;           /* all */
+    size_t port_count;        /* how many */
     /* Its own: */
     const atomic_uint *crowd; /* fixed */
     rl_conn *conn;     /* its line is guarded by the mutex, its transport not */
@@ -64,12 +67,11 @@ struct rl_mux {
     bool cannot_write; /* any more, as `fault` says */
     rl_fault fault;
     rl_port *leader;
-    rl_signal signal;  /* ends the leader's sleep; perhaps none */
-    bool asleep;       /* he sends nothing, until something comes */
-    bool spent;        /* asked no more: somebody could not wait, or it broke */
-    rl_list idle;      /* ports that nobody has */
-    rl_port *ports;    /* all */
-    size_t port_count; /* how many */
+    rl_signal signal; /* ends the leader's sleep; perhaps none */
+    bool asleep;      /* he sends nothing, until something comes */
+    /* Asked no more: somebody could not wait, or it broke. Read by who leaves,
+       also without the mutex. */
+    atomic_bool spent;
     rl_port *woken[RL_WAKES];
     size_t wakes;
 };
@@ -92,7 +94,8 @@ void rl_mux_attach(rl_mux *h, rl_conn *c);
  */
 rl_conn *rl_mux_detach(rl_mux *h);
 
-/* A port for the calling thread; NULL: out of memory. */
+/* A port for the calling thread; NULL: out of memory. One joins or leaves at a
+   time. */
 rl_port *rl_mux_join(rl_mux *h);
 
 /*
@@ -104,9 +107,10 @@ bool rl_port_leave(rl_port *s);
 /*
  * Sends what is new on the port's line, and feeds the line what comes, until
  * the reply is there, or will never be, or the time is over. Then the command
- * counts as sent, as nobody can take it back.
+ * counts as sent, as nobody can take it back. now_us: of before. Past the
+ * deadline nothing is sent.
  */
-void rl_port_exchange(rl_port *s, int64_t until_us);
+void rl_port_exchange(rl_port *s, int64_t until_us, int64_t now_us);
 
 /* --- for mux.c, who does what, and mux_port.c, how ports come and go ------ */
 

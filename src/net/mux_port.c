@@ -46,18 +46,20 @@ rl_conn *rl_mux_detach(rl_mux *h)
 {
     rl_conn *c = h->conn;
     rl_mutex_lock(&h->mutex);
-    h->spent = h->spent || rl_bytes_left(&h->sending) > 0;
+    if (rl_bytes_left(&h->sending) > 0)
+        atomic_store(&h->spent, true);
+    bool spent = atomic_load(&h->spent);
     if (h->cannot_write)
         rl_conn_break(c, &h->fault);
-    else if (h->spent && c->line.pending > 0)
+    else if (spent && c->line.pending > 0)
         rl_conn_time_out(c);
-    c->line.retired = c->line.retired || h->spent;
+    c->line.retired = c->line.retired || spent;
     rl_mutex_unlock(&h->mutex);
     h->conn = NULL;
     return c;
 }
 
-static rl_port *new_port_locked(rl_mux *h) RL_REQUIRES(&h->mutex)
+static rl_port *new_port(rl_mux *h)
 {
     rl_port *s = calloc(1, sizeof *s);
     if (!s || !rl_line_init(&s->line)) {
@@ -77,28 +79,37 @@ static rl_port *new_port_locked(rl_mux *h) RL_REQUIRES(&h->mutex)
 
 rl_port *rl_mux_join(rl_mux *h)
 {
-    rl_mutex_lock(&h->mutex);
     rl_link *k = rl_list_first(&h->idle);
-    rl_port *s = k ? RL_CONTAINER(k, rl_port, link) : new_port_locked(h);
-    if (k)
-        rl_list_remove(k);
-    rl_mutex_unlock(&h->mutex);
-    return s;
+    if (!k)
+        return new_port(h);
+    rl_list_remove(k);
+    return RL_CONTAINER(k, rl_port, link);
 }
 
-bool rl_port_leave(rl_port *s)
+/* It may be waiting, or have been told to lead since it was answered. */
+static void leave_early(rl_mux *h, rl_port *s)
 {
-    rl_mux *h = s->mux;
     rl_mutex_lock(&h->mutex);
     s->left = rl_port_waits(s);
-    h->spent = h->spent || s->left || s->line.retired;
-    bool spent = h->spent;
-    if (!spent && !s->line.failed)
-        rl_list_add_first(&h->idle, &s->link);
+    if (s->left)
+        atomic_store(&h->spent, true);
     if (h->leader == s) {
         atomic_store(&s->leads, false);
         rl_mux_pass_lead_locked(h);
     }
     rl_mux_unlock_and_wake(h);
+}
+
+/* Mostly it is answered: then it is not in the mux's line, and leads nobody. */
+bool rl_port_leave(rl_port *s)
+{
+    rl_mux *h = s->mux;
+    if (rl_port_waits(s) || atomic_load(&s->leads))
+        leave_early(h, s);
+    if (s->line.retired)
+        atomic_store(&h->spent, true);
+    bool spent = atomic_load(&h->spent);
+    if (!spent && !s->line.failed)
+        rl_list_add_first(&h->idle, &s->link);
     return !spent;
 }

@@ -19,9 +19,9 @@ bool rl_spin_a_while(rl_spin *l, bool (*look)(void *arg), void *arg)
 {
     if (!rl_spin_is_worth_it(l))
         return false;
-    int64_t began_us = rl_now_us(), now_us;
     if (look(arg))
         return true;
+    int64_t began_us = rl_now_us(), now_us;
     bool came;
     do {
         came = look(arg);

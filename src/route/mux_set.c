@@ -95,7 +95,7 @@ static void give_up(rl_mux_set *p, rl_mux *h)
 {
     bool placed = h->placed;
     rl_conn *c = rl_mux_detach(h);
-    bool good = !h->spent;
+    bool good = !atomic_load(&h->spent);
     if (good && h->port_count <= PORTS_KEPT) {
         rl_mutex_lock(&p->mutex);
         rl_list_add_first(&p->spare, &h->link);
@@ -115,35 +115,24 @@ static bool is_at_rest(const rl_mux *h)
     return h->users == 0;
 }
 
-/* Takes one off the list that nobody has a port at, and that is outdated, or
-   any. NULL: there is none. */
-static rl_mux *take_resting_locked(rl_mux_set *p, bool any, int64_t now_us)
-    RL_REQUIRES(&p->mutex)
-{
-    for (rl_link *k = rl_list_first(&p->open); k;
-         k = rl_list_next(&p->open, k)) {
-        rl_mux *h = mux_of(k);
-        if (!is_at_rest(h) ||
-            !(any || rl_pool_is_outdated(p->pool, h->conn, now_us)))
-            continue;
-        close_locked(p, h);
-        return h;
-    }
-    return NULL;
-}
-
 static void give_back_locked(rl_mux_set *p, rl_mux *h) RL_REQUIRES(&p->mutex)
 {
+    close_locked(p, h);
     rl_mutex_unlock(&p->mutex);
     give_up(p, h);
     rl_mutex_lock(&p->mutex);
 }
 
-static void give_back_resting_locked(rl_mux_set *p, bool any, int64_t now_us)
-    RL_REQUIRES(&p->mutex)
+static bool is_outdated(const rl_mux_set *p, const rl_mux *h, int64_t now_us)
+{
+    return is_at_rest(h) ? rl_pool_is_outdated(p->pool, h->conn, now_us)
+                         : rl_conn_is_outdated(h->conn, now_us);
+}
+
+static void give_back_resting_locked(rl_mux_set *p) RL_REQUIRES(&p->mutex)
 {
     rl_mux *h;
-    while ((h = take_resting_locked(p, any, now_us)) != NULL)
+    while ((h = emptiest_locked(p)) != NULL && is_at_rest(h))
         give_back_locked(p, h);
 }
 
@@ -152,12 +141,17 @@ static void close_outdated_locked(rl_mux_set *p, int64_t now_us)
     RL_REQUIRES(&p->mutex)
 {
     rl_link *next;
-    give_back_resting_locked(p, false, now_us);
     for (rl_link *k = rl_list_first(&p->open); k; k = next) {
+        rl_mux *h = mux_of(k);
         next = rl_list_next(&p->open, k);
-        if (!is_at_rest(mux_of(k)) &&
-            rl_conn_is_outdated(mux_of(k)->conn, now_us))
-            close_locked(p, mux_of(k));
+        if (!is_outdated(p, h, now_us))
+            continue;
+        if (is_at_rest(h)) {
+            give_back_locked(p, h);
+            next = rl_list_first(&p->open); /* others were there meanwhile */
+        } else {
+            close_locked(p, h);
+        }
     }
 }
 
@@ -168,23 +162,22 @@ static bool is_fresh(const rl_mux_set *p, const rl_mux *h, int64_t now_us)
 }
 
 /* The pool looks at one that has rested before it hands it out. */
-static rl_mux *find_fresh_locked(rl_mux_set *p) RL_REQUIRES(&p->mutex)
+static rl_mux *find_fresh_locked(rl_mux_set *p, int64_t now_us)
+    RL_REQUIRES(&p->mutex)
 {
-    int64_t now_us = rl_now_us();
     rl_mux *h;
     close_outdated_locked(p, now_us);
     while ((h = emptiest_locked(p)) != NULL && is_at_rest(h) &&
-           !is_fresh(p, h, now_us)) {
-        close_locked(p, h);
+           !is_fresh(p, h, now_us))
         give_back_locked(p, h);
-    }
     return h;
 }
 
 /* At which one; NULL: another connection is to be had first. */
-static rl_mux *choose_locked(rl_mux_set *p) RL_REQUIRES(&p->mutex)
+static rl_mux *choose_locked(rl_mux_set *p, int64_t now_us)
+    RL_REQUIRES(&p->mutex)
 {
-    rl_mux *h = find_fresh_locked(p);
+    rl_mux *h = find_fresh_locked(p, now_us);
     if (!h || is_at_rest(h))
         return h;
     if (rl_pool_is_wanted(p->pool))
@@ -272,10 +265,10 @@ static bool somebody_else_opens(const rl_mux_set *p) RL_REQUIRES(&p->mutex)
 }
 
 /* NULL: there is none, as *f says. */
-static rl_mux *find_locked(rl_mux_set *p, int64_t deadline_us, rl_fault *f)
-    RL_REQUIRES(&p->mutex)
+static rl_mux *find_locked(rl_mux_set *p, int64_t deadline_us, int64_t now_us,
+                           rl_fault *f) RL_REQUIRES(&p->mutex)
 {
-    rl_mux *h = choose_locked(p);
+    rl_mux *h = choose_locked(p, now_us);
     while (!h && somebody_else_opens(p)) {
         if (!await_opening_locked(p, deadline_us, f))
             return NULL;
@@ -306,9 +299,11 @@ static void move_to_front_locked(rl_mux_set *p, rl_mux *h)
     rl_list_add_first(&p->open, &h->link);
 }
 
-static void leave(rl_mux_set *p, rl_mux *h, bool good)
+/* s: the thread's port; NULL: it got none. */
+static void leave(rl_mux_set *p, rl_mux *h, rl_port *s)
 {
     rl_mutex_lock(&p->mutex);
+    bool good = !s || rl_port_leave(s);
     bool last = --h->users == 0;
     atomic_fetch_sub(&p->crowd, 1);
     bool unplace = !good && h->placed && !last;
@@ -329,27 +324,28 @@ static void leave(rl_mux_set *p, rl_mux *h, bool good)
 /* --- both ------------------------------------------------------------------
  */
 
-rl_port *rl_mux_set_join(rl_mux_set *p, int64_t deadline_us, rl_fault *f)
+rl_port *rl_mux_set_join(rl_mux_set *p, int64_t deadline_us, int64_t now_us,
+                         rl_fault *f)
 {
+    rl_port *s = NULL;
     rl_mutex_lock(&p->mutex);
-    rl_mux *h = find_locked(p, deadline_us, f);
+    rl_mux *h = find_locked(p, deadline_us, now_us, f);
     if (h) {
+        s = rl_mux_join(h);
         h->users++;
         atomic_fetch_add(&p->crowd, 1);
     }
     rl_mutex_unlock(&p->mutex);
-    rl_port *s = h ? rl_mux_join(h) : NULL;
     if (h && !s) {
         rl_fault_set(f, RLOCK_ENOMEM, 0, "out of memory");
-        leave(p, h, true);
+        leave(p, h, NULL);
     }
     return s;
 }
 
 void rl_mux_set_leave(rl_mux_set *p, rl_port *s)
 {
-    rl_mux *h = s->mux;
-    leave(p, h, rl_port_leave(s));
+    leave(p, s->mux, s);
 }
 
 /* --- the end -------------------------------------------------------------- */
@@ -358,7 +354,7 @@ void rl_mux_set_give_back(void *set)
 {
     rl_mux_set *p = set;
     rl_mutex_lock(&p->mutex);
-    give_back_resting_locked(p, true, 0);
+    give_back_resting_locked(p);
     rl_mutex_unlock(&p->mutex);
 }
 
@@ -366,7 +362,7 @@ void rl_mux_set_trim(rl_mux_set *p)
 {
     rl_link *k;
     rl_mutex_lock(&p->mutex);
-    give_back_resting_locked(p, true, 0);
+    give_back_resting_locked(p);
     while ((k = rl_list_first(&p->spare)) != NULL) {
         rl_list_remove(k);
         rl_mux_free(mux_of(k));

@@ -41,9 +41,10 @@ void rl_mux_set_fini(rl_mux_set *p, bool forked);
 
 /*
  * A port, with a connection that is open. NULL: there is none, and *f says why.
- * Blocks until the deadline.
+ * Blocks until the deadline; now_us: of before.
  */
-rl_port *rl_mux_set_join(rl_mux_set *p, int64_t deadline_us, rl_fault *f);
+rl_port *rl_mux_set_join(rl_mux_set *p, int64_t deadline_us, int64_t now_us,
+                         rl_fault *f);
 
 void rl_mux_set_leave(rl_mux_set *p, rl_port *s);
 

@@ -67,13 +67,13 @@ static bool look_out(caller *c)
            rl_conn_spin(rl_leg_conn(only));
 }
 
-static void wait_for_news(caller *c)
+static void wait_for_news(caller *c, int64_t now_us)
 {
     struct pollfd p[RL_PARTS_MAX + 1];
     nfds_t n = 0;
     /* A port that owes nothing waits for nothing: what rests has to sleep. */
     if (c->legs.n == 1 && c->legs.leg[0].port && owes_answers(c->legs.leg)) {
-        rl_port_exchange(c->legs.leg[0].port, rl_round_wait_end(c->op));
+        rl_port_exchange(c->legs.leg[0].port, rl_round_wait_end(c->op), now_us);
         return;
     }
     if (look_out(c))
@@ -96,14 +96,21 @@ static void wait_for_news(caller *c)
     }
 }
 
-static void ask(caller *c)
+/*
+ * Given the time of before, returns that of after the last answer. Nobody waits
+ * between that and resume(), so what that judges is judged by a clock that was
+ * read after the answer.
+ */
+static int64_t ask(caller *c, int64_t now_us)
 {
     rl_round_begin(c->op);
-    while (!rl_legs_ask(&c->legs)) {
+    while (!rl_legs_ask(&c->legs, &now_us)) {
         if (!rl_round_has_work(c->op))
-            wait_for_news(c);
-        rl_legs_look(&c->legs);
+            wait_for_news(c, now_us);
+        now_us = rl_now_us();
+        rl_legs_look(&c->legs, now_us);
     }
+    return now_us;
 }
 
 static void drive(caller *c, rl_op *op, rl_leg *leg)
@@ -117,11 +124,12 @@ static void drive(caller *c, rl_op *op, rl_leg *leg)
     c->op = op;
     rl_legs_init(&c->legs, op, leg, NULL);
     op->waker = &c->waker;
+    int64_t now_us = rl_now_us();
     for (;;) {
-        rl_next next = op->resume(op, why, rl_now_us());
+        rl_next next = op->resume(op, why, now_us);
         why = RL_WAKE_NONE;
         if (next == RL_ASK) {
-            ask(c);
+            now_us = ask(c, now_us);
             continue;
         }
         rl_legs_close(&c->legs);
@@ -129,6 +137,7 @@ static void drive(caller *c, rl_op *op, rl_leg *leg)
             break;
         rl_op_tell(op);
         why = sleep_until(c, op->sleep_us);
+        now_us = rl_now_us();
     }
     rl_legs_fini(&c->legs);
     rl_cond_fini(&c->cond);

@@ -46,14 +46,14 @@ void rl_desk_put_away(rl_desk *d, rl_async *a)
     d->several = NULL;
 }
 
-bool rl_desk_go_round(rl_desk *d)
+bool rl_desk_go_round(rl_desk *d, int64_t now_us)
 {
-    while (!rl_legs_ask(&d->legs)) {
+    while (!rl_legs_ask(&d->legs, &now_us)) {
         if (!rl_round_has_work(d->op)) {
             d->until_us = rl_round_wait_end(d->op);
             return false;
         }
-        rl_legs_look(&d->legs);
+        rl_legs_look(&d->legs, now_us);
     }
     return true;
 }
@@ -122,6 +122,6 @@ bool rl_desk_look(rl_desk *d, const struct pollfd *p, size_t n, int64_t now_us)
         news = look_at_leg(d, &d->legs.leg[i], i < n ? &p[i] : NULL) || news;
     if (!news)
         return false;
-    rl_legs_look(&d->legs);
+    rl_legs_look(&d->legs, now_us);
     return true;
 }

@@ -36,7 +36,7 @@ bool rl_desk_get_ready(rl_desk *d, rl_op *op, struct rl_async *a);
 void rl_desk_put_away(rl_desk *d, struct rl_async *a);
 
 /* The operation asks. True: the round is over; else something has to come. */
-bool rl_desk_go_round(rl_desk *d);
+bool rl_desk_go_round(rl_desk *d, int64_t now_us);
 
 /* What poll() is to look at for the i-th leg; fd is -1: nothing. From then on
    nobody but the loop goes on with the desk, until `polled` is cleared. */

@@ -171,15 +171,15 @@ static bool may_share(const rl_legs *ls, const rl_leg *l)
 }
 
 /* The only one: this thread may wait for it. */
-static void borrow(rl_legs *ls, rl_leg *l)
+static void borrow(rl_legs *ls, rl_leg *l, int64_t now_us)
 {
     rl_fault f;
     rl_conn *c = NULL;
     int64_t until_us = rl_way_until(ls->op, &l->way);
-    if (rl_now_us() >= until_us)
+    if (now_us >= until_us)
         return;
     if (may_share(ls, l))
-        take_port(l, rl_mux_set_join(&l->node->muxes, until_us, &f));
+        take_port(l, rl_mux_set_join(&l->node->muxes, until_us, now_us, &f));
     else if (rl_pool_borrow(l->node->pool, until_us, &c, &f) == RLOCK_OK)
         use(l, c);
     if (!l->way.line)
@@ -188,20 +188,20 @@ static void borrow(rl_legs *ls, rl_leg *l)
 
 /* The only one, of who must not wait. What was asked before may have been for a
    connection of its own, which would come in between. */
-static void call_trunk(rl_legs *ls, rl_leg *l)
+static void call_trunk(rl_legs *ls, rl_leg *l, int64_t now_us)
 {
     rl_fault f;
     if (l->visiting || l->in_line)
         expect_none(l);
     rl_trunk *t = rl_trunks_join(ls->trunks, l->node, &l->visits, &f);
     if (!l->calling)
-        l->way.ready_us = rl_now_us();
+        l->way.ready_us = now_us;
     l->calling = l->way.expecting = !t && l->visits != UINT_MAX;
     take_trunk(l, t);
     if (l->calling)
         return;
     if (!t)
-        rl_way_fail(ls->op, &l->way, &f, rl_ask_miss, rl_now_us());
+        rl_way_fail(ls->op, &l->way, &f, rl_ask_miss, now_us);
     l->visits = RL_NO_VISIT;
 }
 
@@ -349,17 +349,22 @@ static bool is_good(const rl_legs *ls, const rl_leg *l)
            !(old && rl_way_is_wanted(ls->op, &l->way));
 }
 
-/* Legs on which something is to be asked get connections, or will. */
-static void get_connections(rl_legs *ls)
+/* Legs on which something is to be asked get connections, or will. Returns what
+   time it is then, as to connect may take long. */
+static int64_t get_connections(rl_legs *ls, int64_t now_us)
 {
+    rl_leg *first = &ls->leg[0];
     for (size_t i = 0; i < ls->n; i++)
         if (ls->leg[i].way.line && !is_good(ls, &ls->leg[i]))
             give_back(&ls->leg[i]);
-    bool alone = ls->n == 1 && (!ls->trunks || may_share(ls, &ls->leg[0]));
+    bool alone = ls->n == 1 && (!ls->trunks || may_share(ls, first));
+    if (alone && (first->way.line || !rl_way_is_wanted(ls->op, &first->way)))
+        return now_us;
     if (!alone)
         connect_several(ls);
-    else if (!ls->leg[0].way.line && rl_way_is_wanted(ls->op, &ls->leg[0].way))
-        (ls->trunks ? call_trunk : borrow)(ls, &ls->leg[0]);
+    else
+        (ls->trunks ? call_trunk : borrow)(ls, first, now_us);
+    return rl_now_us();
 }
 
 /* What has failed is told with the server that it failed at. */
@@ -398,21 +403,21 @@ static void send_what_is_due(rl_legs *ls)
     }
 }
 
-bool rl_legs_ask(rl_legs *ls)
+/* What is sent counts from a reading of the clock that is older. */
+bool rl_legs_ask(rl_legs *ls, int64_t *now_us)
 {
     rl_op *op = ls->op;
     if (rl_round_rests(op))
-        rl_round_wake(op, rl_now_us());
+        rl_round_wake(op, *now_us);
     assign(ls);
-    get_connections(ls);
-    int64_t now_us = rl_now_us(); /* to connect may have taken long */
-    rl_round_push(op, now_us);
+    *now_us = get_connections(ls, *now_us);
+    rl_round_push(op, *now_us);
     send_what_is_due(ls);
-    if (!rl_round_is_over(op, now_us)) {
+    if (!rl_round_is_over(op, *now_us)) {
         return_idle(ls);
         return false;
     }
-    rl_round_end(op, now_us);
+    rl_round_end(op, *now_us);
     name_faults(ls);
     return true;
 }
@@ -423,13 +428,13 @@ static void suspect(rl_way *w, const rl_fault *why)
     rl_node_suspect(rl_leg_of(w)->node, why);
 }
 
-void rl_legs_look(rl_legs *ls)
+void rl_legs_look(rl_legs *ls, int64_t now_us)
 {
     for (size_t i = 0; i < ls->n; i++) {
         if (ls->leg[i].calling)
-            call_trunk(ls, &ls->leg[i]);
+            call_trunk(ls, &ls->leg[i], now_us);
         look_for_connection(ls, &ls->leg[i]);
         look_for_claim(ls, &ls->leg[i]);
     }
-    rl_round_expire(ls->op, rl_now_us(), suspect);
+    rl_round_expire(ls->op, now_us, suspect);
 }

@@ -55,12 +55,13 @@ void rl_legs_fini(rl_legs *ls);
 /*
  * A step of a round that has begun: what is to be asked is, over connections
  * that are there. True: the round is over. Otherwise something has to come, if
- * the round has no work.
+ * the round has no work. *now_us: since the thread has last waited; it is read
+ * anew where it may have waited here.
  */
-bool rl_legs_ask(rl_legs *ls);
+bool rl_legs_ask(rl_legs *ls, int64_t *now_us);
 
 /* What was waited for has come, or its time is over. */
-void rl_legs_look(rl_legs *ls);
+void rl_legs_look(rl_legs *ls, int64_t now_us);
 
 /* All are given back. */
 void rl_legs_close(rl_legs *ls);

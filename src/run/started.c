@@ -268,12 +268,12 @@ static rl_wake why_awake_or_closed(rl_started *s)
     return RL_WAKE_CLOSE;
 }
 
-static rl_next resume(rl_started *s)
+static rl_next resume(rl_started *s, int64_t now_us)
 {
     rl_wake why = s->sleeps ? why_awake_or_closed(s) : RL_WAKE_NONE;
     s->op->lent = &s->desk->part;
     s->sleeps = false;
-    return s->op->resume(s->op, why, rl_now_us());
+    return s->op->resume(s->op, why, now_us);
 }
 
 /* It need not leave its desk: why it is to wake up is known already. */
@@ -291,7 +291,8 @@ static void go_on(rl_started *s)
             sleep_until(s, rl_now_us() + RL_RETRY_US);
             return;
         }
-        switch (resume(s)) {
+        int64_t now_us = rl_now_us();
+        switch (resume(s, now_us)) {
         case RL_DONE:
             rl_desk_put_away(d, s->async);
             s->op = NULL;
@@ -306,7 +307,7 @@ static void go_on(rl_started *s)
             return;
         case RL_ASK:
             rl_round_begin(s->op);
-            if (rl_desk_go_round(d))
+            if (rl_desk_go_round(d, now_us))
                 break;
             rl_async_await(s->async, d);
             return;
@@ -421,7 +422,7 @@ void rl_async_look_at_desks(rl_async *a, const struct pollfd *p, size_t n)
         next = rl_list_next(&a->asking, k);
         if (!has_news(d, p, n, now_us))
             continue;
-        if (rl_desk_go_round(d)) {
+        if (rl_desk_go_round(d, rl_now_us())) {
             rl_list_remove(k);
             act(d->who);
             continue;

@@ -59,6 +59,7 @@ typedef struct asker {
     int first, rounds; /* numbers that it asks for */
     int answers, failures;
     long long number;
+    int64_t told_us; /* when it was, as its line has it */
     bool whole;
     rl_fault fault;
     bool stays; /* when it is over */
@@ -67,7 +68,7 @@ typedef struct asker {
 static void answered(rl_slot *s, const rl_reply *r, int64_t now_us)
 {
     asker *a = RL_CONTAINER(s, asker, slot);
-    (void)now_us;
+    a->told_us = now_us;
     a->answers++;
     a->number = r->top.integer;
 }
@@ -99,7 +100,7 @@ static void ask(asker *a, int number)
     snprintf(record, sizeof record, "%d", number);
     rl_put_raw(rl_line_begin(&a->port->line), record, sizeof record);
     EXPECT(rl_line_push(&a->port->line, &a->slot));
-    rl_port_exchange(a->port, a->until_us);
+    rl_port_exchange(a->port, a->until_us, rl_now_us());
     if (a->port->line.pending > 0)
         rl_line_time_out(&a->port->line, rl_now_us());
 }
@@ -162,6 +163,26 @@ static intptr_t serve(void *arg)
     return 0;
 }
 
+/* Asks from threads, one after the other. */
+static void start(asker *a, test_thread **t, int n, scene *s)
+{
+    for (int i = 0; i < n; i++) {
+        a[i].first = i + 1;
+        a[i].rounds = 1;
+        t[i] = test_spawn(run, &a[i]);
+        EXPECT_INT(take(s->peer), i + 1);
+    }
+}
+
+static bool has_bytes(rl_mux *h)
+{
+    const char *bytes;
+    rl_mutex_lock(&h->mutex);
+    bool has = rl_line_bytes(&h->conn->line, &bytes) > 0;
+    rl_mutex_unlock(&h->mutex);
+    return has;
+}
+
 /* --- tests ---------------------------------------------------------------- */
 
 TEST(mux, a_thread_that_is_alone_gets_its_reply)
@@ -175,6 +196,25 @@ TEST(mux, a_thread_that_is_alone_gets_its_reply)
     EXPECT(rl_port_leave(a.port));
     shutdown(s.conn->io.fd, SHUT_RDWR);
     test_join(t);
+    scene_stop(&s);
+}
+
+/* Both the one that reads for all and the one that sleeps. */
+TEST(mux, an_answer_is_told_by_a_clock_that_was_read_after_it)
+{
+    scene s = scene_start(0);
+    test_thread *t[2];
+    asker a[2];
+    for (int i = 0; i < 2; i++)
+        a[i] = asker_of(&s, in_ms(60000));
+    start(a, t, 2, &s);
+    for (int i = 0; i < 2; i++) {
+        int64_t before_us = rl_now_us();
+        answer(s.peer, i + 1);
+        test_join(t[i]);
+        EXPECT(a[i].answers == 1 && a[i].told_us >= before_us);
+        EXPECT(rl_port_leave(a[i].port));
+    }
     scene_stop(&s);
 }
 
@@ -210,17 +250,6 @@ TEST(mux, of_many_threads_each_gets_its_own_replies)
 TEST(mux, a_full_socket_sends_no_byte_twice)
 {
     expect_each_gets_its_own(1);
-}
-
-/* Asks from threads, one after the other. */
-static void start(asker *a, test_thread **t, int n, scene *s)
-{
-    for (int i = 0; i < n; i++) {
-        a[i].first = i + 1;
-        a[i].rounds = 1;
-        t[i] = test_spawn(run, &a[i]);
-        EXPECT_INT(take(s->peer), i + 1);
-    }
 }
 
 static void find_odd(rl_slot *s, const rl_reply *r, int64_t now_us)
@@ -392,6 +421,25 @@ TEST(mux, a_port_is_used_again)
     scene_stop(&s);
 }
 
+/* It failed when it had just been told to, say. */
+TEST(mux, who_leaves_and_was_to_lead_lets_another_one_lead)
+{
+    scene s = scene_start(0);
+    asker a = asker_of(&s, in_ms(60000)), b = asker_of(&s, in_ms(60000));
+    a.first = a.rounds = 1;
+    s.h->leader = b.port;
+    atomic_store(&b.port->leads, true);
+    test_thread *t = test_spawn(run, &a);
+    EVENTUALLY(10000, has_bytes(s.h));
+    EXPECT(rl_port_leave(b.port));
+    EXPECT_INT(take(s.peer), 1);
+    answer(s.peer, 1);
+    test_join(t);
+    EXPECT_INT(a.answers, 1);
+    EXPECT(rl_port_leave(a.port));
+    scene_stop(&s);
+}
+
 /* --- one that is given up ------------------------------------------------- */
 
 TEST(mux, nobody_stands_behind_one_that_could_not_wait)
@@ -449,15 +497,6 @@ static bool is_asleep(rl_mux *h)
     bool asleep = h->asleep;
     rl_mutex_unlock(&h->mutex);
     return asleep;
-}
-
-static bool has_bytes(rl_mux *h)
-{
-    const char *bytes;
-    rl_mutex_lock(&h->mutex);
-    bool has = rl_line_bytes(&h->conn->line, &bytes) > 0;
-    rl_mutex_unlock(&h->mutex);
-    return has;
 }
 
 /* The first one's reply is wrong; the second's write is under way, and the
