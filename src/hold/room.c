@@ -73,6 +73,7 @@ static rl_room *add_locked(rl_rooms *r, const rl_target *what)
     room->scope = rl_target_room(what);
     room->line = rl_room_lines_up(room->scope);
     r->lines += room->line;
+    atomic_fetch_add(&r->occupied, 1);
     room->name_len = what->len;
     memcpy(room->name, what->name, what->len);
     rl_map_add(&r->map, &room->node, rl_hash(what->name, what->len, 0));
@@ -83,6 +84,7 @@ static void remove_locked(rl_rooms *r, rl_room *room) RL_REQUIRES(&r->mutex)
 {
     rl_map_remove(&r->map, &room->node);
     r->lines -= room->line;
+    atomic_fetch_sub(&r->occupied, 1);
     free(room);
 }
 
@@ -293,9 +295,11 @@ void rl_rooms_hold_back(rl_rooms *r, const void *name, size_t len,
                         int64_t until_us)
 {
     uint64_t hash = rl_hash(name, len, 0);
+    rl_courtesy *c = &r->courtesy[hash % RL_COURTESIES];
     rl_mutex_lock(&r->mutex);
-    r->courtesy[hash % RL_COURTESIES] = (rl_courtesy){hash, until_us};
-    r->courteous_us = rl_max(r->courteous_us, until_us);
+    if (c->until_us == 0)
+        atomic_fetch_add(&r->occupied, 1);
+    *c = (rl_courtesy){hash, until_us};
     rl_mutex_unlock(&r->mutex);
 }
 
@@ -327,12 +331,13 @@ bool rl_rooms_have(rl_rooms *r, const rl_target *what)
 
 bool rl_rooms_is_owed(rl_rooms *r, const rl_target *what, int64_t now_us)
 {
+    if (rl_rooms_are_empty(r))
+        return false;
+    uint64_t hash = rl_hash(what->name, what->len, 0);
     rl_mutex_lock(&r->mutex);
-    bool owed =
-        r->closed ||
-        find_locked(r, what->name, what->len, rl_target_room(what)) ||
-        (r->courteous_us > now_us &&
-         held_back_until_locked(r, rl_hash(what->name, what->len, 0)) > now_us);
+    bool owed = r->closed ||
+                find_locked(r, what->name, what->len, rl_target_room(what)) ||
+                held_back_until_locked(r, hash) > now_us;
     rl_mutex_unlock(&r->mutex);
     return owed;
 }
@@ -475,7 +480,8 @@ static void look_front_locked(rl_rooms *r, const rl_room *room, bool rings)
 void rl_rooms_look(rl_rooms *r, const void *name, size_t len, uint64_t scope,
                    bool rings)
 {
-    if (scope >= RL_SINGLE_SCOPES) /* one node is not the lock */
+    if (scope >= RL_SINGLE_SCOPES || /* one node is not the lock */
+        rl_rooms_are_empty(r))
         return;
     rl_mutex_lock(&r->mutex);
     if (!rl_room_lines_up(scope))
@@ -548,6 +554,7 @@ void rl_rooms_close(rl_rooms *r)
     waking it = {r, RL_WAKE_CLOSE};
     rl_mutex_lock(&r->mutex);
     r->closed = true;
+    atomic_fetch_add(&r->occupied, 1);
     rl_map_each(&r->map, wake_room, &it);
     rl_map_each(&r->listeners, wake_attending, NULL);
     rl_mutex_unlock(&r->mutex);

@@ -112,8 +112,10 @@ typedef struct rl_rooms {
     rl_list waiters; /* of all rooms; who has waited for longest first */
     rl_map listeners;
     rl_courtesy courtesy[RL_COURTESIES];
-    int64_t courteous_us; /* the last of them ends then */
-    size_t lines;         /* how many rooms of those in line there are */
+    /* How many rooms there are; and one more for each courtesy that has been used,
+       and once it is closed. Also read without the mutex. */
+    atomic_size_t occupied;
+    size_t lines; /* how many rooms of those in line there are */
     bool closed;
     atomic_bool hears; /* the doorbell is subscribed, as far as is known */
 } rl_rooms;
@@ -228,6 +230,16 @@ bool rl_room_was_open(rl_rooms *r, const rl_waiter *w);
 /* Since when the one has waited who wants a lock for longest; RL_NEVER: nobody
    does. */
 int64_t rl_rooms_longest(rl_rooms *r);
+
+/*
+ * Nobody waits, and nothing is owed to anybody: mostly so, and then the mutex is
+ * not needed. Who enters meanwhile comes later than this look, as he would if it
+ * had been made with the mutex.
+ */
+static inline bool rl_rooms_are_empty(const rl_rooms *r)
+{
+    return atomic_load(&r->occupied) == 0;
+}
 
 /* Does somebody wait here? */
 bool rl_rooms_have(rl_rooms *r, const rl_target *what);

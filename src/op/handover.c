@@ -95,6 +95,8 @@ static bool streak_is_over(rl_room *room, int64_t now_us)
 static rl_waiter *offer(rl_rooms *r, const rl_hold *h, int64_t now_us,
                         bool *queued)
 {
+    if (rl_rooms_are_empty(r))
+        return NULL;
     rl_mutex_lock(&r->mutex);
     rl_waiter *w =
         rl_room_front_locked(r, rl_hold_name(h), h->name_len, h->scope);

@@ -398,12 +398,15 @@ TEST(room, a_lock_is_owed_to_who_waits_for_it_already)
     rl_rooms r;
     guest g;
     open_with(&r, &g, 0);
+    EXPECT(rl_rooms_are_empty(&r));
     EXPECT(!rl_rooms_is_owed(&r, &job, NOW_US));
     enter(&r, &g, &job);
+    EXPECT(!rl_rooms_are_empty(&r));
     EXPECT(rl_rooms_is_owed(&r, &job, NOW_US));
     EXPECT(!rl_rooms_is_owed(&r, &string_job, NOW_US));
     EXPECT(!rl_rooms_is_owed(&r, &other, NOW_US));
     leave(&r, &g, true);
+    EXPECT(rl_rooms_are_empty(&r));
     EXPECT(!rl_rooms_is_owed(&r, &job, NOW_US));
     rl_rooms_close(&r); /* to be woken and told so */
     EXPECT(rl_rooms_is_owed(&r, &job, NOW_US));
