@@ -55,15 +55,17 @@ rlock_status rl_lock_ask(const rlock *lk, rl_part *x)
 }
 
 void rl_lock_emit(const rlock *lk, rlock_event_type type, uint64_t token,
-                  int count, int64_t elapsed_us)
+                  int count, int64_t began_us)
 {
+    if (!rl_lock_core(lk)->set.on_event)
+        return;
     const rl_owner *owner = rl_lock_owner(lk);
     rlock_event ev = {.type = type,
                       .name = lk->target.name,
                       .name_len = lk->target.len,
                       .token = token,
                       .count = count,
-                      .elapsed_ms = elapsed_us / 1000,
+                      .elapsed_ms = (rl_now_us() - began_us) / 1000,
                       .message = "",
                       .owner = owner->label ? owner->label : "",
                       .kind = lk->target.layout->kind};

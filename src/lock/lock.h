@@ -203,9 +203,9 @@ rlock_status rl_lock_lost(const rlock *lk, const rl_hold *h);
 /* The threads that a hold needs run. Otherwise the thread's error is set. */
 bool rl_lock_start(const rlock *lk);
 
-/* Delivers one of the events that belong to a call. */
+/* Delivers one of the events that belong to a call: how long after began_us? */
 void rl_lock_emit(const rlock *lk, rlock_event_type type, uint64_t token,
-                  int count, int64_t elapsed_us);
+                  int count, int64_t began_us);
 
 /* Waiting begins: the doorbell listens, also for Redisson's channels. */
 void rl_lock_listen(rl_core *c, const rl_target *what);

@@ -108,15 +108,14 @@ static void come_in(rl_multi_call *p, rl_multi_part *x, const rl_multi_verb *v,
     rl_member_leave(x->lk, x->cancel);
 }
 
-static void go_out(rl_multi_part *x, const rl_multi_verb *v, int64_t now_us)
+static void go_out(rl_multi_part *x, const rl_multi_verb *v)
 {
     const rl_hold *h = x->hold;
     if (x->it.ok && v->event == RLOCK_EVENT_RELEASED)
-        rl_lock_emit(x->lk, v->event, h->token, x->it.level,
-                     now_us - h->began_us);
+        rl_lock_emit(x->lk, v->event, h->token, x->it.level, h->began_us);
     else if (x->it.ok && v->event)
         rl_lock_emit(x->lk, v->event, h->token, x->it.request.level,
-                     now_us - x->it.began_us);
+                     x->it.began_us);
     rl_holds_put(&rl_lock_core(x->lk)->holds, x->hold);
     rl_member_leave(x->lk, x->cancel);
     x->inside = false;
@@ -207,7 +206,7 @@ static void end_round(rl_multi_call *p, const rl_multi_verb *v)
     }
     for (size_t i = 0; i < p->n; i++)
         if (p->part[i].inside)
-            go_out(&p->part[i], v, now_us);
+            go_out(&p->part[i], v);
 }
 
 void rl_multi_round(rl_multi_call *p, const rl_multi_verb *v)

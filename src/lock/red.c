@@ -99,8 +99,7 @@ static rl_op *first_acquired(rl_job *job)
     const rl_acquire *a = &j->op.acquire.it;
     if (a->status != RLOCK_OK)
         return acquire_over(j, rl_red_error(j->lk, a->status, a->fault.text));
-    rl_lock_emit(j->lk, RLOCK_EVENT_ACQUIRED, a->token, 1,
-                 rl_now_us() - j->began_us);
+    rl_lock_emit(j->lk, RLOCK_EVENT_ACQUIRED, a->token, 1, j->began_us);
     return acquire_over(j, RLOCK_OK);
 }
 
@@ -147,7 +146,7 @@ static rl_op *level_asked(rl_job *job)
     if (j->args.lease_ms == RLOCK_WATCHDOG)
         rl_nodes_set_policy(ns, true, rl_now_us());
     rl_lock_emit(j->lk, RLOCK_EVENT_ACQUIRED, ns->group->token, j->level,
-                 rl_now_us() - j->began_us);
+                 j->began_us);
     return acquire_over(j, RLOCK_OK);
 }
 
@@ -298,7 +297,7 @@ static void note_release(rlock *lk, const rl_nodes *ns)
         return;
     rl_lock_count_release(lk);
     rl_lock_emit(lk, RLOCK_EVENT_RELEASED, g->token, rl_group_count(g),
-                 rl_now_us() - g->began_us);
+                 g->began_us);
 }
 
 static rlock_status outcome(const rlock *lk, rl_nodes *ns, int level)

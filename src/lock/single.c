@@ -87,8 +87,7 @@ static rl_op *first_acquired(rl_job *job)
     const rl_acquire *a = &j->op.acquire;
     if (a->status != RLOCK_OK)
         return over(j, rl_lock_fail(j->lk, &a->fault));
-    rl_lock_emit(j->lk, RLOCK_EVENT_ACQUIRED, a->token, 1,
-                 rl_now_us() - j->began_us);
+    rl_lock_emit(j->lk, RLOCK_EVENT_ACQUIRED, a->token, 1, j->began_us);
     return over(j, RLOCK_OK);
 }
 
@@ -115,7 +114,7 @@ static rl_op *acquire_first(single_job *j, rl_owner_record *room)
 static rl_op *level_told(single_job *j)
 {
     rl_lock_emit(j->lk, RLOCK_EVENT_ACQUIRED, j->hold->token, j->hold->count,
-                 rl_now_us() - j->began_us);
+                 j->began_us);
     return over(j, RLOCK_OK);
 }
 
@@ -163,8 +162,7 @@ static rl_op *acquire(rl_job *job)
 /* By now the hold may be another thread's. */
 static rl_op *level_undone(single_job *j)
 {
-    rl_lock_emit(j->lk, RLOCK_EVENT_RELEASED, j->token, j->level,
-                 rl_now_us() - j->began_us);
+    rl_lock_emit(j->lk, RLOCK_EVENT_RELEASED, j->token, j->level, j->began_us);
     return over(j, RLOCK_OK);
 }
 
@@ -175,11 +173,12 @@ static rl_op *released(rl_job *job)
     return s == RLOCK_OK ? level_undone(j) : over(j, s);
 }
 
-static rl_op *release(single_job *j)
+/* now_us: of before the hold was picked. One that has ended since, the server does
+   not release either, and says so. */
+static rl_op *release(single_job *j, int64_t now_us)
 {
     rl_core *c = rl_lock_core(j->lk);
     rl_part *x = j->job.lent;
-    int64_t now_us = rl_now_us();
     rl_fault f;
     rl_counted found = rl_hold_count_down(&c->holds, j->hold, j->level, now_us);
     if (found == RL_COUNTED_OVER)
@@ -195,10 +194,10 @@ static rl_op *release(single_job *j)
     return ask_in_time(j, released);
 }
 
-static bool pick(single_job *j, bool *valid)
+static bool pick(single_job *j, int64_t now_us, bool *valid)
 {
     j->hold = rl_holds_pick(&rl_lock_core(j->lk)->holds, &j->lk->target,
-                            j->owner, rl_now_us(), valid, NULL);
+                            j->owner, now_us, valid, NULL);
     return j->hold != NULL;
 }
 
@@ -206,7 +205,8 @@ static rl_op *unlock(rl_job *job)
 {
     single_job *j = of(job);
     bool valid;
-    if (!pick(j, &valid))
+    int64_t now_us = rl_now_us();
+    if (!pick(j, now_us, &valid))
         return over(j, rl_lock_not_held(j->lk));
     j->level = j->hold->count - 1;
     j->token = j->hold->token;
@@ -215,7 +215,7 @@ static rl_op *unlock(rl_job *job)
         j->level == 0 && rl_turn_pass(rl_lock_core(j->lk), j->hold, rl_now_us);
     if (j->level == 0)
         j->owner->holds--;
-    return passed ? level_undone(j) : release(j);
+    return passed ? level_undone(j) : release(j, now_us);
 }
 
 /* --- extend --------------------------------------------------------------- */
@@ -242,7 +242,7 @@ static rl_op *extend(rl_job *job)
     rl_extend *e = &j->op.extend;
     rl_core *c = rl_lock_core(j->lk);
     bool valid;
-    if (!pick(j, &valid))
+    if (!pick(j, rl_now_us(), &valid))
         return over(j, rl_lock_not_held(j->lk));
     if (!valid)
         return over(j, rl_lock_lost(j->lk, j->hold));
@@ -264,7 +264,7 @@ static rl_op *guard(rl_job *job)
 {
     single_job *j = of(job);
     bool valid;
-    if (!pick(j, &valid))
+    if (!pick(j, rl_now_us(), &valid))
         return over(j, rl_lock_not_held(j->lk));
     if (!valid)
         return over(j, rl_lock_lost(j->lk, j->hold));
