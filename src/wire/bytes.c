@@ -37,8 +37,6 @@ void rl_bytes_trim(rl_bytes *b)
 /* The bytes that were sent make room before more is asked for. */
 static bool make_room(rl_bytes *b, size_t more)
 {
-    if (b->end + more <= b->room)
-        return true;
     size_t left = rl_bytes_left(b);
     if (b->begin >= left + more) {
         memcpy(b->at, b->at + b->begin, left);
@@ -58,11 +56,9 @@ static bool make_room(rl_bytes *b, size_t more)
 /* Returns where size bytes may be written, or NULL. */
 static char *reserve(rl_bytes *b, size_t size)
 {
-    if (b->lacking || !make_room(b, size)) {
-        b->lacking = true;
-        return NULL;
-    }
-    return b->at + b->end;
+    bool fits = b->end + size <= b->room;
+    b->lacking = b->lacking || !(fits || make_room(b, size));
+    return b->lacking ? NULL : b->at + b->end;
 }
 
 char *rl_write_digits(char *at, uint64_t n)
