@@ -13,6 +13,8 @@ void rl_heap_fini(rl_heap *h)
 /* Invariant: reserved >= count, room >= reserved. */
 bool rl_heap_reserve(rl_heap *h)
 {
+    if (h->reserved == UINT32_MAX)
+        return false;
     if (h->reserved == h->room) {
         size_t room = h->room ? h->room * 2 : FIRST_ROOM;
         rl_heap_node **nodes = realloc(h->nodes, room * sizeof *nodes);
@@ -47,7 +49,7 @@ void rl_heap_trim(rl_heap *h)
 static void put(rl_heap *h, size_t i, rl_heap_node *n)
 {
     h->nodes[i] = n;
-    n->at = i + 1;
+    n->at = (uint32_t)(i + 1);
 }
 
 static size_t sift_up(rl_heap *h, size_t i, int64_t due_us)

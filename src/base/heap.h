@@ -12,10 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Of 12 bytes, not 16: a hold has two of them. */
 typedef struct rl_heap_node {
     int64_t due_us;
-    size_t at; /* index + 1 in the heap; 0: not in it */
-} rl_heap_node;
+    uint32_t at; /* index + 1 in the heap; 0: not in it */
+} __attribute__((packed, aligned(4))) rl_heap_node;
 
 typedef struct rl_heap {
     rl_heap_node **nodes;
@@ -23,7 +24,8 @@ typedef struct rl_heap {
 } rl_heap;
 
 void rl_heap_fini(rl_heap *h);
-bool rl_heap_reserve(rl_heap *h);   /* for one more node; false: no memory */
+bool rl_heap_reserve(rl_heap *h);   /* for one more node; false: no memory, or
+                                     `at` would not do */
 void rl_heap_unreserve(rl_heap *h); /* that node will not come any more */
 void rl_heap_trim(rl_heap *h); /* room for far more than is reserved goes */
 
