@@ -252,7 +252,7 @@ rl_hold *rl_hold_new(rl_holds *t, rl_owner_record *room, const rl_target *what,
         return NULL;
     }
     memcpy(h->name, what->name, what->len);
-    h->layout = (uint8_t)(what->layout - rl_layouts);
+    h->layout = what->layout;
     h->scope = what->scope;
     h->id = *id;
     h->name_len = (uint16_t)what->len;

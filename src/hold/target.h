@@ -30,13 +30,19 @@ typedef struct rl_semaphore {
 typedef struct rl_target {
     const char *name;
     uint64_t scope;
-    const rl_layout *layout;
     rl_semaphore *semaphore; /* NULL: it is a lock, or a latch */
     uint16_t len;
-    uint16_t slot;       /* of a cluster; 0 elsewhere */
-    bool sharded;        /* it is in a cluster, and so are its channels */
-    int8_t min_replicas; /* as of rlock_lock_options */
+    uint16_t slot;         /* of a cluster; 0 elsewhere */
+    uint8_t layout;        /* of rl_layouts */
+    int8_t min_replicas;   /* as of rlock_lock_options */
+    bool local_levels : 1; /* the same; of a lock by itself */
+    bool sharded : 1;      /* it is in a cluster, and so are its channels */
 } rl_target;
+
+static inline const rl_layout *rl_target_layout(const rl_target *t)
+{
+    return &rl_layouts[t->layout];
+}
 
 /* Is it one of a side of a read-write lock? And that of its other side. */
 static inline bool rl_scope_is_side(uint64_t scope)
@@ -59,8 +65,7 @@ static inline bool rl_room_lines_up(uint64_t room)
    though their holds may be of the same scope as others. */
 static inline uint64_t rl_target_room(const rl_target *t)
 {
-    return t->layout && t->layout->line ? (uint64_t)(t->layout - rl_layouts)
-                                        : t->scope;
+    return rl_target_layout(t)->line ? t->layout : t->scope;
 }
 
 #endif

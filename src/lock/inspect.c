@@ -48,7 +48,7 @@ static rlock_status read_wanted(rlock *lk, const char *holder_id,
 {
     if (!lk || !holder_id)
         return rl_null_pointer(lk ? "the holder id" : "the lock");
-    if (lk->target.layout == &rl_layouts[RLOCK_LAYOUT_TIMESTAMP])
+    if (lk->target.layout == RLOCK_LAYOUT_TIMESTAMP)
         return rl_lock_error(lk, RLOCK_ENOTSUP, "a timestamp names no hold");
     return rl_lock_check_holder(lk, holder_id, wanted);
 }

@@ -68,7 +68,7 @@ void rl_lock_emit(const rlock *lk, rlock_event_type type, uint64_t token,
                       .elapsed_ms = (rl_now_us() - began_us) / 1000,
                       .message = "",
                       .owner = owner->label ? owner->label : "",
-                      .kind = lk->target.layout->kind};
+                      .kind = rl_target_layout(&lk->target)->kind};
     rl_tell(rl_lock_core(lk), &ev);
 }
 
@@ -81,7 +81,7 @@ const char *rl_not_held_text(void)
 rlock_status rl_lock_check_holder(const rlock *lk, const char *holder_id,
                                   rlock_holder *out)
 {
-    rlock_layout layout = (rlock_layout)(lk->target.layout - rl_layouts);
+    rlock_layout layout = lk->target.layout;
     if (rl_read_holder_id(layout, holder_id, out))
         return RLOCK_OK;
     return rl_lock_error(lk, RLOCK_EINVAL,
@@ -195,7 +195,7 @@ void *rl_lock_new(size_t size, const rl_lock_kind *kind, rlock_client *cl,
     lk->target = (rl_target){.name = copy,
                              .len = len,
                              .scope = rl_layouts[layout].scope,
-                             .layout = &rl_layouts[layout],
+                             .layout = (uint8_t)layout,
                              .slot = rl_slot_of(rl_lock_core(lk), name, len),
                              .sharded = cl->engine.cluster != NULL};
     rl_client_ref(cl);
@@ -268,7 +268,7 @@ rlock_status rl_lock_make(rlock_client *cl, const void *name, size_t len,
         return s;
     *out = rl_lock_new(sizeof **out, &rl_single, cl, name, len, layout);
     if (*out) {
-        (*out)->local_levels = o->local_levels;
+        (*out)->target.local_levels = o->local_levels;
         (*out)->target.min_replicas = (int8_t)o->min_replicas;
     }
     rl_client_leave(cl, cancel);

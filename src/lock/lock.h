@@ -85,7 +85,6 @@ struct rlock {
     const rl_lock_kind *kind;
     rlock_client *client; /* counted; of several, the home */
     rl_target target;     /* its name is the handle's, and ends in a NUL */
-    bool local_levels;    /* of an rl_single; see rlock_lock_options */
     atomic_uint cancels;
     atomic_uint refs; /* the program's, and of what it has started */
 };

@@ -73,7 +73,8 @@ rlock_status rlock_rw_inspect(rlock *either, rlock_rw_state *out)
     rlock_rw_state state = {0};
     if (!either || !out)
         return rl_null_pointer(either ? "out" : "the lock");
-    if (either->kind != &rl_single || !rl_layout_is_side(either->target.layout))
+    if (either->kind != &rl_single ||
+        !rl_layout_is_side(rl_target_layout(&either->target)))
         return rl_error_set(RLOCK_EINVAL, 0,
                             "it is no side of a read-write lock");
     size_t size = out->size;

@@ -95,8 +95,9 @@ static rl_op *acquire_first(single_job *j, rl_owner_record *room)
 {
     rlock *lk = j->lk;
     rl_acquire *a = &j->op.acquire;
-    *a = (rl_acquire){.attempt = lk->target.layout->line ? &rl_attempt_line
-                                                         : &rl_attempt_one,
+    *a = (rl_acquire){.attempt = rl_target_layout(&lk->target)->line
+                                     ? &rl_attempt_line
+                                     : &rl_attempt_one,
                       .home = rl_lock_core(lk),
                       .what = &lk->target,
                       .handle = j->args.waits_as ? j->args.waits_as : lk,
@@ -129,7 +130,7 @@ static rl_op *reenter(single_job *j, int64_t now_us)
 {
     rlock *lk = j->lk;
     rl_core *c = rl_lock_core(lk);
-    if (lk->local_levels &&
+    if (lk->target.local_levels &&
         rl_hold_count_up(&c->holds, j->hold, j->args.lease_ms, now_us))
         return level_told(j);
     if (!rl_part_reenter(j->job.lent, c, j->hold, j->args.lease_ms, now_us))
@@ -187,7 +188,7 @@ static rl_op *release(single_job *j, int64_t now_us)
         rl_release_lost(c, j->hold, j->level, &f, now_us);
         return over(j, rl_lock_fail(j->lk, &f));
     }
-    if (j->level > 0 && j->lk->local_levels)
+    if (j->level > 0 && j->lk->target.local_levels)
         return level_undone(j);
     if (j->level > 0 || !rl_part_hand_over(x, c, j->hold, now_us))
         rl_part_release(x, c, j->hold, j->level, now_us);
@@ -310,7 +311,7 @@ static void name_own(const rlock *lk, rlock_holder *out, int64_t now_us)
 static rlock_status inspect(const rlock *lk, rlock_holder *out, int64_t now_us)
 {
     rl_part x;
-    if (rl_layout_is_side(lk->target.layout) && !out->raw[0])
+    if (rl_layout_is_side(rl_target_layout(&lk->target)) && !out->raw[0])
         name_own(lk, out, now_us);
     rl_part_inspect(&x, rl_lock_core(lk), &lk->target, out, now_us);
     rlock_status s = rl_lock_ask(lk, &x);
@@ -390,9 +391,8 @@ static rlock_status single_visit_alarms(rlock *lk, rl_alarm_visit *v)
 /* For a Multi lock, whose levels are the server's, too. */
 static rlock *single_copy(const rlock *lk)
 {
-    rlock *copy =
-        rl_lock_new(sizeof *lk, lk->kind, lk->client, lk->target.name,
-                    lk->target.len, (unsigned)(lk->target.layout - rl_layouts));
+    rlock *copy = rl_lock_new(sizeof *lk, lk->kind, lk->client, lk->target.name,
+                              lk->target.len, lk->target.layout);
     if (!copy)
         return NULL;
     copy->target.min_replicas = lk->target.min_replicas;

@@ -42,7 +42,7 @@ static void tell(const rl_acquire *a, rlock_event_type type, int64_t elapsed_us,
                       .elapsed_ms = elapsed_us / 1000,
                       .message = message,
                       .owner = a->owner->label ? a->owner->label : "",
-                      .kind = a->what->layout->kind};
+                      .kind = rl_target_layout(a->what)->kind};
     rl_tell(a->home, &ev);
 }
 
@@ -218,7 +218,7 @@ static rl_next begin_try(rl_acquire *a, int64_t now_us)
 /* A reader's mark (lua/rw/acquire.lua) does not live for ever. */
 static bool has_to_ask(const rl_acquire *a, int64_t now_us)
 {
-    bool marked = a->what->layout->kind == RLOCK_KIND_READ;
+    bool marked = rl_target_layout(a->what)->kind == RLOCK_KIND_READ;
     return rl_room_has_to_ask(&a->home->rooms, &a->waiter) ||
            (marked && now_us - a->tried_us > RL_MARKED_US);
 }
@@ -227,7 +227,7 @@ static bool has_to_ask(const rl_acquire *a, int64_t now_us)
    without a ring. */
 static int64_t becomes_front_us(const rl_acquire *a)
 {
-    bool permits = a->what->layout->kind == RLOCK_KIND_PERMIT;
+    bool permits = rl_target_layout(a->what)->kind == RLOCK_KIND_PERMIT;
     return rl_jitter(permits ? RL_FOREIGN_LOOK_US : RL_LOOK_US);
 }
 

@@ -77,7 +77,7 @@ static bool handed(rl_acquire *a, int64_t now_us)
 /* In the queue a release may grant it the lock from now on (lua/grant.lua). */
 static void want(rl_acquire *a)
 {
-    if (!a->home->set.grants || a->what->layout->line ||
+    if (!a->home->set.grants || rl_target_layout(a->what)->line ||
         !rl_scope_hands_over(a->what->scope))
         return;
     a->one->request.wants = a->draft->stood = true;

@@ -346,8 +346,9 @@ void rl_call_survey(rl_bytes *to, bool whole, const char *name, size_t len,
 void rl_call_inspect(rl_bytes *to, bool whole, const rl_target *what,
                      const char *holder_id)
 {
-    bool side = rl_layout_is_side(what->layout), one = side && holder_id;
-    rl_put_call(to, what->layout->inspect, whole, 1 + side, one);
+    bool side = rl_layout_is_side(rl_target_layout(what)),
+         one = side && holder_id;
+    rl_put_call(to, rl_target_layout(what)->inspect, whole, 1 + side, one);
     rl_put_bytes(to, what->name, what->len);
     if (side)
         rl_put_leases_key(to, what->name, what->len);
@@ -357,11 +358,12 @@ void rl_call_inspect(rl_bytes *to, bool whole, const rl_target *what,
 
 void rl_call_force_release(rl_bytes *to, bool whole, const rl_target *what)
 {
-    if (rl_layout_is_side(what->layout)) {
+    if (rl_layout_is_side(rl_target_layout(what))) {
         rl_call_force_side(to, whole, what);
         return;
     }
-    rl_put_call(to, what->layout->force_release, whole, 2, 1 + what->sharded);
+    rl_put_call(to, rl_target_layout(what)->force_release, whole, 2,
+                1 + what->sharded);
     rl_put_bytes(to, what->name, what->len);
     rl_put_queue_key(to, what->name, what->len);
     rl_put_redisson_channel(to, what->name, what->len);
@@ -380,13 +382,14 @@ void rl_call_rw_state(rl_bytes *to, bool whole, const rl_target *what)
 void rl_call_release_of(rl_bytes *to, bool whole, const rl_target *what,
                         const char *holder_id)
 {
-    if (rl_layout_is_side(what->layout)) {
+    if (rl_layout_is_side(rl_target_layout(what))) {
         rl_call_release_of_side(to, whole, what, holder_id);
         return;
     }
-    bool brief = !what->sharded, line = what->layout->line;
+    bool brief = !what->sharded, line = rl_target_layout(what)->line;
     int keys = line ? 6 : brief ? 2 : 3;
-    rl_put_call(to, what->layout->release, whole, keys, brief ? 2 : 5);
+    rl_put_call(to, rl_target_layout(what)->release, whole, keys,
+                brief ? 2 : 5);
     rl_put_bytes(to, what->name, what->len);
     rl_put_queue_key(to, what->name, what->len);
     if (line || !brief)

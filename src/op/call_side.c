@@ -127,7 +127,8 @@ void rl_call_renew_bare(rl_bytes *to, bool whole, const rl_hold *h,
 
 void rl_call_force_side(rl_bytes *to, bool whole, const rl_target *what)
 {
-    rl_put_call(to, what->layout->force_release, whole, 5, 1 + what->sharded);
+    rl_put_call(to, rl_target_layout(what)->force_release, whole, 5,
+                1 + what->sharded);
     rl_put_bytes(to, what->name, what->len);
     rl_put_token_key(to, what->name, what->len);
     rl_put_line_keys(to, what->name, what->len);
@@ -140,8 +141,9 @@ void rl_call_force_side(rl_bytes *to, bool whole, const rl_target *what)
 void rl_call_release_of_side(rl_bytes *to, bool whole, const rl_target *what,
                              const char *holder_id)
 {
-    bool brief = !what->sharded, marked = is_marked(what->layout);
-    rl_put_call(to, what->layout->release, whole, 6 + marked, brief ? 2 : 5);
+    bool brief = !what->sharded, marked = is_marked(rl_target_layout(what));
+    rl_put_call(to, rl_target_layout(what)->release, whole, 6 + marked,
+                brief ? 2 : 5);
     rl_put_bytes(to, what->name, what->len);
     rl_put_token_key(to, what->name, what->len);
     rl_put_leases_key(to, what->name, what->len);

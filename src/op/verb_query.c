@@ -187,7 +187,7 @@ static const rl_verb inspect = {.write = write_inspect, .note = note_holder};
 void rl_part_inspect(rl_part *x, rl_core *c, const rl_target *what,
                      rlock_holder *out, int64_t now_us)
 {
-    rl_part_begin(x, c, &inspect, what->layout->inspect, now_us);
+    rl_part_begin(x, c, &inspect, rl_target_layout(what)->inspect, now_us);
     x->what = what;
     x->holder = out;
 }
@@ -281,7 +281,7 @@ static const rl_verb force = {.write = write_force, .note = note_force};
 void rl_part_force(rl_part *x, rl_core *c, const rl_target *what,
                    const char *holder_id, int64_t now_us)
 {
-    const rl_layout *l = what->layout;
+    const rl_layout *l = rl_target_layout(what);
     rl_part_begin(x, c, &force, holder_id ? l->release : l->force_release,
                   now_us);
     x->ask.once = !holder_id;

@@ -210,7 +210,7 @@ static void expect_told_once(size_t clients, size_t quorum)
             quorum ? &play_red
                    : &(rl_target){.name = (const char *[]){"a", "b", "c"}[i],
                                   .len = 1,
-                                  .layout = &rl_layouts[0]},
+                                  .layout = RLOCK_LAYOUT_HASH},
             g, LEASE_MS);
     rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED);
     play_pass(&p, WARN_MS * MS);

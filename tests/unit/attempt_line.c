@@ -20,7 +20,7 @@
 static const rl_target fair_job = {.name = "job",
                                    .len = 3,
                                    .scope = RLOCK_LAYOUT_HASH,
-                                   .layout = &rl_layouts[RL_LAYOUT_FAIR]};
+                                   .layout = RL_LAYOUT_FAIR};
 
 static void open_fair(wait_for *w, int64_t wait_ms, int64_t lease_ms)
 {

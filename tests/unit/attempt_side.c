@@ -7,10 +7,8 @@
 
 static rl_target side_of(unsigned layout)
 {
-    return (rl_target){.name = "job",
-                       .len = 3,
-                       .scope = layout,
-                       .layout = &rl_layouts[layout]};
+    return (rl_target){
+        .name = "job", .len = 3, .scope = layout, .layout = (uint8_t)layout};
 }
 
 static void open_side(wait_for *w, const rl_target *what)

@@ -172,7 +172,7 @@ TEST(call, fair_release_brings_what_a_grant_needs)
     rl_call_release(&b, false, s.h, 0, false, BELL);
     expect_said(&s, &b,
                 "EVALSHA fair/release 6 L Q U T I J | A R 0 60000 SPUBLISH");
-    what.layout = &rl_layouts[RL_LAYOUT_FAIR];
+    what.layout = RL_LAYOUT_FAIR;
     rl_call_release_of(&b, false, &what, "who");
     expect_said(&s, &b, "EVALSHA fair/release 6 L Q Q T I J | who R");
     rl_call_waits(&b, false, "job", 3, true, RLOCK_KIND_LOCK);

@@ -35,7 +35,7 @@ static void open_stage(stage *s, unsigned layout)
     play_open(&s->p, 1);
     s->h = play_hold(&s->p, 0, "job", LEASE_MS);
     s->h->layout = (uint8_t)layout;
-    s->what.layout = &rl_layouts[layout];
+    s->what.layout = (uint8_t)layout;
     rl_hold_write_id(s->h, s->holder);
     snprintf(s->uuid, sizeof s->uuid, "%s",
              s->holder + strlen(s->holder) - RL_UUID_LEN);
@@ -167,7 +167,7 @@ TEST(call_side, a_hold_that_was_looked_at_is_released_with_its_mark)
     rl_call_force_release(&s.b, false, &s.what);
     expect_said(&s, "read/force_release 5 " TWO_KEYS LINE_KEYS
                     "rlock_leases:{job} " CHANNEL);
-    s.what.layout = &rl_layouts[RL_LAYOUT_WRITE];
+    s.what.layout = RL_LAYOUT_WRITE;
     s.what.sharded = true;
     rl_call_release_of(&s.b, false, &s.what, s.holder);
     expect_said(&s, "write/release 6 " TWO_KEYS "rlock_leases:{job} " LINE_KEYS

@@ -334,7 +334,7 @@ TEST(deadlock, a_lock_of_another_layout_is_another_one)
     owners o;
     open_owners(&o, 2);
     o.what[0].scope = RLOCK_LAYOUT_STRING;
-    o.what[0].layout = &rl_layouts[RLOCK_LAYOUT_STRING];
+    o.what[0].layout = RLOCK_LAYOUT_STRING;
     expect_waiting(&o, 0, 1);
     expect_waiting(&o, 1, 0);
     close_owners(&o, 0, 2);

@@ -142,7 +142,7 @@ TEST(handover, other_layouts_are_freed)
                                          .len = 3,
                                          .scope = RLOCK_LAYOUT_STRING,
                                          .layout =
-                                             &rl_layouts[RLOCK_LAYOUT_STRING]};
+                                             RLOCK_LAYOUT_STRING};
     pair t;
     open_pair_of(&t, &string_job, 60000);
     t.h->scope = RLOCK_LAYOUT_STRING;

@@ -161,7 +161,7 @@ static void expect_undone(const rl_target *what, size_t uncounted)
 static const rl_target gate = {.name = "gate",
                                .len = 4,
                                .scope = RL_LATCH_SCOPE,
-                               .layout = &rl_layouts[RLOCK_LAYOUT_HASH]};
+                               .layout = RLOCK_LAYOUT_HASH};
 
 TEST_CASE(hold_lost, that_is_to_be_undone_is_the_keepers,
           expect_undone(&play_job, 0))

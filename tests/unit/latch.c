@@ -12,8 +12,10 @@
 
 #define LOOKED(left, queued) "*2\r\n$1\r\n" #left "\r\n:" #queued "\r\n"
 
-static const rl_target gate = {
-    .name = "job", .len = 3, .scope = RL_LATCH_SCOPE, .layout = &rl_layouts[0]};
+static const rl_target gate = {.name = "job",
+                               .len = 3,
+                               .scope = RL_LATCH_SCOPE,
+                               .layout = RLOCK_LAYOUT_HASH};
 
 typedef struct wait_for {
     play p;

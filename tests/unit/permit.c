@@ -12,12 +12,12 @@ static rl_semaphore five = {.permits = 5, .weight = 2, .idle_s = 9};
 static const rl_target permits = {.name = "job",
                                   .len = 3,
                                   .scope = RL_LAYOUT_PERMIT,
-                                  .layout = &rl_layouts[RL_LAYOUT_PERMIT],
+                                  .layout = RL_LAYOUT_PERMIT,
                                   .semaphore = &five};
 static const rl_target fair_job = {.name = "job",
                                    .len = 3,
                                    .scope = RLOCK_LAYOUT_HASH,
-                                   .layout = &rl_layouts[RL_LAYOUT_FAIR]};
+                                   .layout = RL_LAYOUT_FAIR};
 
 /* --- waiting -------------------------------------------------------------- */
 

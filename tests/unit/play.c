@@ -9,11 +9,11 @@
 const rl_target play_job = {.name = "job",
                             .len = 3,
                             .scope = RLOCK_LAYOUT_HASH,
-                            .layout = &rl_layouts[RLOCK_LAYOUT_HASH]};
+                            .layout = RLOCK_LAYOUT_HASH};
 const rl_target play_red = {.name = "job",
                             .len = 3,
                             .scope = RL_SINGLE_SCOPES,
-                            .layout = &rl_layouts[RLOCK_LAYOUT_HASH]};
+                            .layout = RLOCK_LAYOUT_HASH};
 
 /* --- who is told ---------------------------------------------------------- */
 

@@ -45,7 +45,7 @@ static inline void add_hold(round *r, rlock_layout layout)
     rl_target what = {.name = name,
                       .len = strlen(name),
                       .scope = layout,
-                      .layout = &rl_layouts[layout]};
+                      .layout = (uint8_t)layout};
     EXPECT(rl_uuid_new(&id));
     rl_owner_record *room = rl_holds_make_room(&c->holds, &r->p.owner);
     rl_hold *h = rl_draft(c, room, &what, &id, RLOCK_WATCHDOG);

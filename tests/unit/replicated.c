@@ -114,7 +114,7 @@ TEST(replicated, a_string_that_is_asked_for_again_is_touched_in_between)
     deed d;
     rl_target what = play_job;
     what.scope = RLOCK_LAYOUT_STRING;
-    what.layout = &rl_layouts[RLOCK_LAYOUT_STRING];
+    what.layout = RLOCK_LAYOUT_STRING;
     begin_take(&d, &what, LEASE_MS);
     cut_and_count(&d, 3);
     end_take(&d);

@@ -2,18 +2,16 @@
 #include "base/clock.h"
 #include "room.h"
 
-static const rl_target reading = {.name = "job",
-                                  .len = 3,
-                                  .scope = RL_LAYOUT_READ,
-                                  .layout = &rl_layouts[RL_LAYOUT_READ]};
+static const rl_target reading = {
+    .name = "job", .len = 3, .scope = RL_LAYOUT_READ, .layout = RL_LAYOUT_READ};
 static const rl_target writing = {.name = "job",
                                   .len = 3,
                                   .scope = RL_LAYOUT_WRITE,
-                                  .layout = &rl_layouts[RL_LAYOUT_WRITE]};
+                                  .layout = RL_LAYOUT_WRITE};
 static const rl_target elsewhere = {.name = "else",
                                     .len = 4,
                                     .scope = RL_LAYOUT_READ,
-                                    .layout = &rl_layouts[RL_LAYOUT_READ]};
+                                    .layout = RL_LAYOUT_READ};
 
 /* Two read, one writes, one reads another lock; each stands, and sleeps. */
 enum { FIRST, SECOND, WRITER, OTHER, GUESTS };

@@ -5,18 +5,16 @@
 #include "hold/deadlock.h"
 #include "play.h"
 
-static const rl_target reading = {.name = "job",
-                                  .len = 3,
-                                  .scope = RL_LAYOUT_READ,
-                                  .layout = &rl_layouts[RL_LAYOUT_READ]};
+static const rl_target reading = {
+    .name = "job", .len = 3, .scope = RL_LAYOUT_READ, .layout = RL_LAYOUT_READ};
 static const rl_target writing = {.name = "job",
                                   .len = 3,
                                   .scope = RL_LAYOUT_WRITE,
-                                  .layout = &rl_layouts[RL_LAYOUT_WRITE]};
+                                  .layout = RL_LAYOUT_WRITE};
 static const rl_target b = {.name = "b",
                             .len = 1,
                             .scope = RLOCK_LAYOUT_HASH,
-                            .layout = &rl_layouts[RLOCK_LAYOUT_HASH]};
+                            .layout = RLOCK_LAYOUT_HASH};
 
 static rl_owner owner_of(int i)
 {
