@@ -14,8 +14,8 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=43276
-most_files=294
+most_src=43350
+most_files=295
 most_cli=6861
 most_cli_files=44
 most_include=2301

@@ -13,7 +13,7 @@ export LC_ALL
 source=$(cd "${1:-$(dirname "$0")/../src}" && pwd)
 most_words=52
 most_local=36
-most_types=195
+most_types=194
 work=$(mktemp -d "${TMPDIR:-/tmp}/rlock.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 143' HUP INT TERM

@@ -6,6 +6,7 @@
  */
 #include "hold/hold.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/probe.h"
@@ -44,15 +45,36 @@ static bool is_node(const rl_hold *h)
     return h->group && h->group->quorum;
 }
 
-static void set_deadline_locked(rl_holds *t, rl_hold *h, int64_t deadline_us)
+/* A node that was granted anew is as old as the whole. */
+static int64_t oldest_end_us(const rl_holds *t, const rl_hold *h)
+{
+    int64_t since_us = is_node(h) ? h->group->began_us : h->began_us;
+    return t->max_hold_ms ? rl_after_ms(since_us, t->max_hold_ms) : RL_NEVER;
+}
+
+/* So late the deadline may be of a hold that is renewed. One that it has already,
+   by an explicit lease, it keeps. */
+static int64_t limit_us(const rl_holds *t, const rl_hold *h)
+{
+    int64_t kept_us = h->expiry.at ? h->expiry.due_us : 0;
+    return rl_max(oldest_end_us(t, h), kept_us);
+}
+
+static void put_deadline_locked(rl_holds *t, rl_hold *h, int64_t deadline_us)
     RL_REQUIRES(&t->mutex)
 {
-    if (h->renewed)
-        deadline_us = rl_min(deadline_us, h->limit_us);
     if (is_node(h))
         rl_group_set_until(h->group, h->member, deadline_us);
     rl_heap_set(&t->expiry, &h->expiry, deadline_us);
     rl_holds_nudge_locked(t, deadline_us);
+}
+
+static void set_deadline_locked(rl_holds *t, rl_hold *h, int64_t deadline_us)
+    RL_REQUIRES(&t->mutex)
+{
+    if (h->renewed)
+        deadline_us = rl_min(deadline_us, limit_us(t, h));
+    put_deadline_locked(t, h, deadline_us);
 }
 
 /* Since when may the server not have it? RL_NEVER: it had it until now. */
@@ -96,7 +118,8 @@ void rl_hold_report_loss_locked(rl_holds *t, rl_hold *h, rl_loss why,
     }
     rl_stats *s = counts_loss(t, h, why);
     rl_stats_add(s, &s->lost[why], h->name, h->name_len, 1);
-    rl_alarms_raise(&h->alarms);
+    if (h->extra)
+        rl_alarms_raise(&h->extra->alarms);
     if (reported)
         rl_hold_report_locked(t, h, RLOCK_EVENT_LOST);
 }
@@ -161,13 +184,6 @@ void rl_hold_lose_locked(rl_holds *t, rl_hold *h, rl_loss why, int64_t now_us)
         rl_hold_vacate_locked(t, h, now_us);
 }
 
-/* A node that was granted anew is as old as the whole. */
-static int64_t oldest_end_us(const rl_holds *t, const rl_hold *h)
-{
-    int64_t since_us = is_node(h) ? h->group->began_us : h->began_us;
-    return rl_after_ms(since_us, t->max_hold_ms);
-}
-
 static void expire_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&t->mutex)
 {
@@ -197,12 +213,6 @@ void rl_hold_vacate_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     int64_t period_us = rl_hold_renewal_period_us(t, h, now_us);
     h->state = RL_VACANT;
     rl_hold_schedule_locked(t, h, now_us + period_us - period_us / 8);
-}
-
-static void limit_renewal(const rl_holds *t, rl_hold *h)
-{
-    h->renewed = true;
-    h->limit_us = t->max_hold_ms ? oldest_end_us(t, h) : RL_NEVER;
 }
 
 /* As lua/token_ttl.lua has it. */
@@ -239,9 +249,7 @@ void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
     rl_hold_keep_token_locked(t, h, sent_us);
     rl_hold_list_locked(t, h);
     rl_stats_add(t->stats, &t->stats->held_now, h->name, h->name_len, 1);
-    h->renewed = false; /* it may have been, before it was vacant */
-    if (renewed)
-        limit_renewal(t, h);
+    h->renewed = renewed;
     set_deadline_locked(t, h, rl_hold_lease_end(h, sent_us, h->lease_ms));
     /* A lease that is shorter than a renewal's (lua/line.lua) is renewed after a
        third of it, too; or now, which is not late. */
@@ -262,8 +270,7 @@ void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
 void rl_hold_begin_anew_locked(rl_holds *t, rl_hold *h, int64_t now_us)
 {
     rl_hold_begin_age_locked(t, h, now_us);
-    limit_renewal(t, h);
-    set_deadline_locked(t, h, h->expiry.due_us);
+    put_deadline_locked(t, h, rl_min(h->expiry.due_us, oldest_end_us(t, h)));
 }
 
 void rl_hold_expect(rl_hold *h, int64_t now_us, int64_t lease_ms)
@@ -278,9 +285,12 @@ static void lower_cap(uint32_t *cap, int64_t lease_ms)
 
 int64_t rl_hold_cap_ms(const rl_hold *h, int64_t sent_us)
 {
-    int64_t cap_ms = rl_min(h->cap_ms, h->owed_cap_ms);
-    if (sent_us <= h->late_us)
-        cap_ms = rl_min(cap_ms, h->late_cap_ms);
+    const rl_extra *x = h->extra;
+    if (!x)
+        return RL_NEVER;
+    int64_t cap_ms = rl_min(x->cap_ms, x->owed_cap_ms);
+    if (sent_us <= x->late_us)
+        cap_ms = rl_min(cap_ms, x->late_cap_ms);
     return cap_ms == RL_NO_CAP ? RL_NEVER : cap_ms;
 }
 
@@ -292,7 +302,9 @@ int64_t rl_hold_lease_end(const rl_hold *h, int64_t sent_us, int64_t lease_ms)
 
 bool rl_hold_was_capped(const rl_hold *h)
 {
-    return h->cap_ms != RL_NO_CAP || h->late_cap_ms != RL_NO_CAP || h->owed > 0;
+    const rl_extra *x = h->extra;
+    return x && (x->cap_ms != RL_NO_CAP || x->late_cap_ms != RL_NO_CAP ||
+                 x->owed > 0);
 }
 
 void rl_hold_set_lease_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
@@ -330,15 +342,15 @@ static void cap_deadline_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
 void rl_hold_cap_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
                         int64_t lease_ms)
 {
-    lower_cap(&h->cap_ms, lease_ms);
+    lower_cap(&h->extra->cap_ms, lease_ms);
     cap_deadline_locked(t, h, sent_us, lease_ms);
 }
 
 void rl_hold_owe_extend_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
                                int64_t lease_ms)
 {
-    h->owed++;
-    lower_cap(&h->owed_cap_ms, lease_ms);
+    h->extra->owed++;
+    lower_cap(&h->extra->owed_cap_ms, lease_ms);
     cap_deadline_locked(t, h, sent_us, lease_ms);
 }
 
@@ -346,14 +358,15 @@ void rl_hold_owe_extend_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
 void rl_hold_settle_extend_locked(rl_holds *t, rl_hold *h, int64_t lease_ms,
                                   int64_t by_us)
 {
+    rl_extra *x = h->extra;
     (void)t;
-    if (--h->owed == 0)
-        h->owed_cap_ms = RL_NO_CAP;
+    if (--x->owed == 0)
+        x->owed_cap_ms = RL_NO_CAP;
     if (by_us == RL_NEVER) {
-        lower_cap(&h->cap_ms, lease_ms);
+        lower_cap(&x->cap_ms, lease_ms);
     } else if (by_us > 0) {
-        h->late_us = by_us;
-        lower_cap(&h->late_cap_ms, lease_ms);
+        x->late_us = by_us;
+        lower_cap(&x->late_cap_ms, lease_ms);
     }
 }
 
@@ -369,7 +382,7 @@ void rl_hold_restore_locked(rl_holds *t, rl_hold *h, int64_t deadline_us,
                             int64_t now_us)
 {
     if (rl_hold_is_valid_locked(t, h, now_us) && deadline_us > h->expiry.due_us)
-        set_deadline_locked(t, h, deadline_us);
+        put_deadline_locked(t, h, deadline_us);
 }
 
 int64_t rl_hold_renewal_ms(const rl_holds *t, const rl_hold *h, int64_t sent_us)
@@ -388,10 +401,7 @@ void rl_hold_start_renewal_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
 {
     if (!rl_hold_is_valid_locked(t, h, now_us))
         return;
-    if (!h->renewed) {
-        limit_renewal(t, h);
-        h->limit_us = rl_max(h->limit_us, h->expiry.due_us);
-    }
+    h->renewed = true;
     h->paused = false;
     rl_hold_ask_next_locked(t, h, sent_us);
 }
@@ -426,7 +436,8 @@ void rl_hold_end_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     rl_hold_unschedule_locked(t, h);
     h->state = RL_OVER;
     rl_hold_unlist_locked(t, h);
-    rl_alarms_end(&h->alarms);
+    if (h->extra)
+        rl_alarms_end(&h->extra->alarms);
     h->reports &= 1u << RLOCK_EVENT_LOST; /* renewals are of no interest now */
 }
 
@@ -446,6 +457,16 @@ void rl_hold_drop_locked(rl_holds *t, rl_hold *h, bool undo, int64_t due_us)
         rl_hold_undo_locked(t, h, due_us);
     else
         rl_hold_unref_locked(t, h);
+}
+
+rl_extra *rl_hold_make_extra(rl_hold *h)
+{
+    rl_extra *x = h->extra ? NULL : calloc(1, sizeof *x);
+    if (!x)
+        return h->extra;
+    x->cap_ms = x->late_cap_ms = x->owed_cap_ms = RL_NO_CAP;
+    h->extra = x;
+    return x;
 }
 
 void rl_hold_join(rl_hold *h, rl_group *g)
@@ -497,4 +518,23 @@ bool rl_owner_record_owner(const rl_owner_record *x, const char **text,
     *text = label ? label + 1 : tid;
     *len = (size_t)(end - *text);
     return label != NULL;
+}
+
+/* Whom the server knows it by. */
+static const rl_owner_record *named(const rl_hold *h)
+{
+    const rl_extra *x = h->extra;
+    return x && x->starter ? x->starter : h->record;
+}
+
+size_t rl_hold_id_len(const rl_hold *h)
+{
+    return named(h)->name_len + RL_UUID_LEN;
+}
+
+void rl_hold_write_id(const rl_hold *h, char *out)
+{
+    const rl_owner_record *x = named(h);
+    memcpy(out, x->name, x->name_len);
+    rl_uuid_write(&h->id, out + x->name_len);
 }

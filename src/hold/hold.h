@@ -44,12 +44,11 @@
 #include "base/map.h"
 #include "base/random.h"
 #include "base/thread.h"
-#include "hold/alarm.h"
+#include "hold/extra.h"
 #include "hold/group.h"
 #include "hold/owner.h"
 #include "hold/stats.h"
 #include "hold/target.h"
-#include "hold/waker.h"
 
 typedef enum rl_state {
     RL_DRAFT,
@@ -113,39 +112,33 @@ typedef struct rl_owner_record {
     char name[];     /* fixed; host:pid:tid: that its holder ids begin with */
 } rl_owner_record;
 
-/* What one hand-over is worth to the process; fixed. See op/turn.c. */
-typedef struct rl_turn {
-    rl_owner_record *starter; /* whose host:pid:tid the server knows it by */
-    int64_t began_us;         /* when the command that was granted was sent */
-    uint64_t last;            /* the last token that is reserved for it */
-} rl_turn;
-
-#define RL_NO_CAP UINT32_MAX /* a lease above 49 days is capped to 49 */
-
 typedef struct rl_hold {
     rl_map_node node;
     rl_heap_node work;
     rl_heap_node expiry; /* due at the deadline: so long the client believes */
     struct rl_hold *next_report; /* in the queue of reports */
-    rl_link owned;    /* in its owner's record, as long as it is in the map */
-    rl_link aged;     /* while it is HELD: among those, by began_us */
-    rl_alarms alarms; /* none of a Red lock: its group has them */
+    rl_link owned; /* in its owner's record, as long as it is in the map */
+    rl_link aged;  /* while it is HELD: among those, by began_us */
     rl_owner_record *record;
+    /* NULL: it has nothing of that. It is read without the mutex, too: but for
+       a draft, it is only made. */
+    rl_extra *_Atomic extra;
     unsigned refs;
     int count;
     uint16_t reports;    /* bit set of rlock_event_type */
     uint8_t state;       /* rl_state */
     uint8_t loss;        /* rl_loss */
-    uint8_t member;      /* fixed; Red: which node this is */
-    uint8_t layout : 7;  /* fixed; rlock_layout */
+    uint8_t member : 4;  /* fixed; Red: which node this is */
+    uint8_t scope : 4;   /* fixed; RL_SINGLE_SCOPES: it is a node's */
+    uint8_t layout : 6;  /* fixed; rlock_layout */
+    bool sharded : 1;    /* fixed; its channels are, in a cluster */
     bool stood : 1;      /* fixed once held; its release grants (grant.lua) */
-    uint8_t : 0;         /* these two are read without the mutex */
+    uint8_t : 0;         /* these three are read without the mutex */
     uint8_t sent_on : 6; /* so often in a row its renewal was, by redirects */
     bool claimed : 1;    /* lease_ms is less than a renewal's, and all it has */
     bool paired : 1;     /* a side: its owner has asked for the other, too */
     uint8_t replicas;    /* fixed; so many must have what moves the deadline */
     uint8_t in_a_row;    /* so many here had it, each from the one before */
-    bool sharded;        /* fixed; its channels are, in a cluster */
     uint16_t name_len;   /* fixed */
     uint16_t slot;       /* fixed; of a cluster */
     uint16_t detour;     /* who is asked next, once (rl_redirects.ask); or 0 */
@@ -161,34 +154,23 @@ typedef struct rl_hold {
     bool late : 1;       /* it was told that its renewal is */
     bool deep : 1;       /* its owner's: the server may count more than one */
     uint32_t kept_s;     /* when its token's key was last kept, in seconds */
-    uint32_t cap_ms;     /* an extend to this lease may still arrive: no
-                            lease can be relied on for longer */
-    uint32_t late_cap_ms; /* the same of what was sent before late_us */
-    uint32_t owed_cap_ms; /* extends that are late are not answered yet: */
-    unsigned owed;        /* as long as there are some, this is a cap, too */
-    int64_t late_us;      /* when the last one was that was answered late */
-    int64_t lease_ms;     /* of the outermost acquire */
-    union {
-        int64_t limit_us; /* HELD and renewed: no deadline is later */
-        int64_t ended_us; /* once it is not HELD any more */
-    };
-    int64_t gone_us; /* every lease that was asked for has run out by
-                        then, unless its command is executed even later */
+    int64_t lease_ms;    /* of the outermost acquire */
+    int64_t gone_us;     /* every lease that was asked for has run out by
+                            then, unless its command is executed even later */
     int64_t began_us;
-    int64_t renewal_us;   /* when its next renewal is due, if it is renewed,
-                             whenever that is tried */
+    union {
+        int64_t renewal_us; /* HELD and renewed: when its next renewal is due,
+                               whenever that is tried */
+        int64_t ended_us;   /* once it is not HELD any more */
+    };
     int64_t confirmed_us; /* when what last showed that it is there was sent */
     uint64_t token;       /* of what is done to a latch: by how many */
     const struct rl_line *asked_on; /* the latest call's, while it has no
                                        answer; only compared */
-    rl_waker *landing;              /* who waits for in_flight to end */
     rl_group *group;                /* NULL: it is a lock by itself; counted */
     rl_due_queue *queue;            /* in which it is scheduled, or was last */
-    rl_turn *turn;  /* its own, fixed once it is held; NULL: it was not handed
-                       over, or there are no turns */
-    uint64_t scope; /* fixed */
-    rl_uuid id;     /* fixed; the end of its holder id */
-    char name[];    /* fixed; ends in a NUL */
+    rl_uuid id;                     /* fixed; the end of its holder id */
+    char name[];                    /* fixed; ends in a NUL */
 } rl_hold;
 
 typedef struct rl_holds {

@@ -61,8 +61,10 @@ bool rl_hold_has_ended(rl_holds *t, const rl_hold *h)
 bool rl_hold_has_landed(rl_holds *t, rl_hold *h, rl_waker *waker)
 {
     rl_mutex_lock(&t->mutex);
-    bool landed = !h->in_flight;
-    h->landing = landed ? NULL : waker;
+    rl_extra *x = rl_hold_make_extra(h);
+    bool landed = !x || !h->in_flight;
+    if (x)
+        x->landing = landed ? NULL : waker;
     rl_mutex_unlock(&t->mutex);
     return landed;
 }
@@ -113,12 +115,18 @@ bool rl_hold_keep_late_spare(rl_holds *t, rl_hold *h, struct rl_part *x)
     return keeps;
 }
 
-void rl_hold_take_turn(rl_holds *t, rl_hold *draft, rl_turn *turn)
+void rl_hold_begin_turn(rl_holds *t, rl_hold *draft, int64_t sent_us,
+                        uint64_t last)
 {
+    rl_extra *x = rl_hold_make_extra(draft);
+    if (!x)
+        return;
+    x->starter = draft->record;
+    x->turn_us = sent_us;
+    x->last = last;
     rl_mutex_lock(&t->mutex);
-    turn->starter->refs++;
+    x->starter->refs++;
     rl_mutex_unlock(&t->mutex);
-    draft->turn = turn;
 }
 
 /* --- what becomes of it --------------------------------------------------- */

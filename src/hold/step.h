@@ -29,8 +29,10 @@ bool rl_hold_compares(rl_holds *t, const rl_hold *h);
 bool rl_hold_has_ended(rl_holds *t, const rl_hold *h);
 
 /*
- * Is no renewal of the hold under way any more? Otherwise the waker is told when
- * it has ended; NULL: nobody waits any more.
+ * Its owner is about to extend it: is no renewal of the hold under way any more?
+ * Otherwise the waker is told when it has ended; NULL: nobody waits any more.
+ * Without memory for what may come of that (h->extra stays NULL) none is waited
+ * for.
  */
 bool rl_hold_has_landed(rl_holds *t, rl_hold *h, rl_waker *waker);
 
@@ -55,8 +57,10 @@ void rl_hold_come_up(rl_holds *t, rl_hold *h);
 /* As rl_hold_keep_spare(), for a part that was late: only if the hold is HELD. */
 bool rl_hold_keep_late_spare(rl_holds *t, rl_hold *h, struct rl_part *x);
 
-/* A draft that is about to be granted gets a turn, whose starter is counted. */
-void rl_hold_take_turn(rl_holds *t, rl_hold *draft, rl_turn *turn);
+/* A draft is about to be granted by a command that was sent then: if there is
+   memory, its owner's turn begins. last: see rl_extra. */
+void rl_hold_begin_turn(rl_holds *t, rl_hold *draft, int64_t sent_us,
+                        uint64_t last);
 
 /* --- what becomes of it --------------------------------------------------- */
 

@@ -33,11 +33,16 @@ static bool has_lock(const rl_hold *h, int64_t now_us)
     return h->state == RL_HELD && now_us < h->expiry.due_us;
 }
 
+static uint64_t scope_of(const rl_hold *h)
+{
+    return h->scope < RL_SINGLE_SCOPES ? h->scope : h->extra->scope;
+}
+
 static bool same_hold(const rl_map_node *n, const void *wanted)
 {
     const rl_hold *h = RL_CONTAINER(n, rl_hold, node);
     const key *k = wanted;
-    return h->scope == k->what->scope && h->name_len == k->what->len &&
+    return scope_of(h) == k->what->scope && h->name_len == k->what->len &&
            memcmp(h->name, k->what->name, h->name_len) == 0 &&
            (k->owner ? rl_hold_owner(h) == k->owner : has_lock(h, k->now_us));
 }
@@ -89,18 +94,18 @@ static void give_up_room(rl_holds *t, rl_owner_record *room)
     record_unref(t, room);
 }
 
-static void end_turn(rl_holds *t, rl_turn *turn)
+static void extra_free(rl_holds *t, rl_extra *x)
 {
-    if (!turn)
-        return;
-    record_unref(t, turn->starter);
-    free(turn);
+    if (x && x->starter)
+        record_unref(t, x->starter);
+    if (x)
+        rl_alarms_leave(&x->alarms);
+    free(x);
 }
 
 static void hold_free(rl_holds *t, rl_hold *h)
 {
-    end_turn(t, h->turn);
-    rl_alarms_leave(&h->alarms);
+    extra_free(t, h->extra);
     give_up_room(t, h->record);
     free(rl_hold_take_spare(h));
     rl_group_unref(h->group);
@@ -245,15 +250,19 @@ rl_hold *rl_hold_new(rl_holds *t, rl_owner_record *room, const rl_target *what,
     /* The struct may end in padding, where the name begins. */
     size_t size = offsetof(rl_hold, name) + what->len + 1;
     rl_hold *h = calloc(1, size < sizeof *h ? sizeof *h : size);
-    if (!h) {
+    bool single = what->scope < RL_SINGLE_SCOPES;
+    if (!h || !(single || rl_hold_make_extra(h))) {
         rl_mutex_lock(&t->mutex);
         give_up_room(t, room);
         rl_mutex_unlock(&t->mutex);
+        free(h);
         return NULL;
     }
+    h->scope = single ? what->scope : RL_SINGLE_SCOPES;
+    if (!single)
+        h->extra->scope = what->scope;
     memcpy(h->name, what->name, what->len);
     h->layout = what->layout;
-    h->scope = what->scope;
     h->id = *id;
     h->name_len = (uint16_t)what->len;
     h->slot = what->slot;
@@ -262,26 +271,7 @@ rl_hold *rl_hold_new(rl_holds *t, rl_owner_record *room, const rl_target *what,
     h->record = room;
     note_permits(room, what->semaphore);
     h->refs = 1;
-    h->cap_ms = h->late_cap_ms = h->owed_cap_ms = RL_NO_CAP;
     return h;
-}
-
-/* Whom the server knows it by. */
-static const rl_owner_record *named(const rl_hold *h)
-{
-    return h->turn ? h->turn->starter : h->record;
-}
-
-size_t rl_hold_id_len(const rl_hold *h)
-{
-    return named(h)->name_len + RL_UUID_LEN;
-}
-
-void rl_hold_write_id(const rl_hold *h, char *out)
-{
-    const rl_owner_record *x = named(h);
-    memcpy(out, x->name, x->name_len);
-    rl_uuid_write(&h->id, out + x->name_len);
 }
 
 void rl_hold_unref_locked(rl_holds *t, rl_hold *h)
@@ -436,7 +426,7 @@ void rl_hold_list_locked(rl_holds *t, rl_hold *h)
         return;
     rl_list_add_last(&h->record->holds, &h->owned);
     rl_map_add(&t->map, &h->node,
-               hash_of(h->name, h->name_len, h->scope, h->record->owner));
+               hash_of(h->name, h->name_len, scope_of(h), h->record->owner));
 }
 
 void rl_hold_unlist_locked(rl_holds *t, rl_hold *h)
@@ -458,7 +448,8 @@ void rl_hold_give_locked(rl_holds *t, rl_hold *h, rl_owner_record *to)
 /* Whoever polls for its owner, who is gone, is woken before they are closed. */
 static void wake_pollers(rl_hold *h)
 {
-    rl_alarms_raise(&h->alarms);
+    if (h->extra)
+        rl_alarms_raise(&h->extra->alarms);
     if (h->group)
         rl_group_abandon_alarms(h->group);
 }
@@ -539,8 +530,10 @@ typedef struct closing {
  */
 static void keep_alarms(rl_holds *t, rl_hold *h)
 {
-    rl_alarms_raise(&h->alarms);
-    rl_alarms_keep(&h->alarms, &t->kept);
+    if (h->extra) {
+        rl_alarms_raise(&h->extra->alarms);
+        rl_alarms_keep(&h->extra->alarms, &t->kept);
+    }
     if (h->group)
         rl_group_keep_alarms(h->group, &t->kept);
 }

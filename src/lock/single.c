@@ -381,11 +381,14 @@ static rlock_status single_visit_alarms(rlock *lk, rl_alarm_visit *v)
     const rl_owner *owner = rl_lock_owner(lk);
     rl_mutex_lock(&t->mutex);
     rl_hold *h = rl_holds_find_locked(t, &lk->target, owner->serial);
-    if (h)
-        v->at(v, &h->alarms, &h->id,
+    rl_extra *x = h ? rl_hold_make_extra(h) : NULL;
+    if (x)
+        v->at(v, &x->alarms, &h->id,
               !rl_hold_is_valid_locked(t, h, rl_now_us()));
     rl_mutex_unlock(&t->mutex);
-    return h ? RLOCK_OK : rl_lock_not_held(lk);
+    if (!h)
+        return rl_lock_not_held(lk);
+    return x ? RLOCK_OK : rl_lock_error(lk, RLOCK_ENOMEM, "out of memory");
 }
 
 /* For a Multi lock, whose levels are the server's, too. */

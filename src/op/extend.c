@@ -42,7 +42,10 @@ static int64_t patience_end(rl_extend *e, size_t landed, int64_t now_us)
 
 static void refuse(rl_part *x, int64_t now_us)
 {
-    rl_fault_set(&x->fault, RLOCK_EIO, 0, "a renewal does not end");
+    if (x->hold->extra)
+        rl_fault_set(&x->fault, RLOCK_EIO, 0, "a renewal does not end");
+    else
+        rl_fault_set(&x->fault, RLOCK_ENOMEM, 0, "out of memory");
     rl_ask_refuse(&x->ask, now_us);
 }
 
@@ -58,7 +61,7 @@ static rl_next ask(rl_extend *e, int64_t now_us)
         rl_part_extend(x, x->core, x->hold, e->lease_ms, e->until_us, now_us);
         if (e->op.several && e->op.early)
             rl_part_limit(x, e->lease_ms, e->until_us);
-        if (!landed)
+        if (!landed || !x->hold->extra)
             refuse(x, now_us);
     }
     return RL_ASK;

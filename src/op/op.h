@@ -191,6 +191,7 @@ bool rl_part_reenter(rl_part *x, rl_core *c, rl_hold *h, int64_t lease_ms,
 void rl_part_release(rl_part *x, rl_core *c, rl_hold *h, int level,
                      int64_t now_us);
 void rl_part_undo(rl_part *x, rl_core *c, rl_hold *draft, int64_t now_us);
+/* The hold has its `extra`, for what may come of that. */
 void rl_part_extend(rl_part *x, rl_core *c, rl_hold *h, int64_t lease_ms,
                     int64_t until_us, int64_t now_us);
 void rl_part_raise(rl_part *x, rl_core *c, rl_hold *h, uint64_t token,

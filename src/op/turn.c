@@ -38,13 +38,8 @@
 
 void rl_turn_begin(rl_holds *t, rl_hold *draft, const rl_waiter *w)
 {
-    rl_turn *turn = w->kept ? malloc(sizeof *turn) : NULL;
-    if (!turn)
-        return;
-    *turn = (rl_turn){.starter = draft->record,
-                      .began_us = w->sent_us,
-                      .last = w->token + w->kept};
-    rl_hold_take_turn(t, draft, turn);
+    if (w->kept)
+        rl_hold_begin_turn(t, draft, w->sent_us, w->token + w->kept);
 }
 
 /* May it become another's as it is, now? */
@@ -53,8 +48,8 @@ static bool is_free_to_go_locked(rl_core *c, rl_hold *h, int64_t now_us)
 {
     int64_t lease_ms = c->set.watchdog_lease_ms;
     int64_t left_us = h->expiry.due_us - now_us;
-    return h->token < h->turn->last && !h->group && !h->unknown && !h->astray &&
-           !h->deep && !rl_hold_was_capped(h) &&
+    return h->token < h->extra->last && !h->group && !h->unknown &&
+           !h->astray && !h->deep && !rl_hold_was_capped(h) &&
            rl_hold_renews_locked(&c->holds, h, now_us) &&
            left_us >= lease_ms * 1000 / 100 * LEAST_LEASE &&
            h->expiry.due_us <= rl_lease_deadline(now_us, lease_ms);
@@ -64,7 +59,7 @@ static bool is_free_to_go_locked(rl_core *c, rl_hold *h, int64_t now_us)
 static void change_owner_locked(rl_holds *t, rl_hold *h, rl_owner_record *to,
                                 int64_t now_us) RL_REQUIRES(&t->mutex)
 {
-    rl_alarms_end(&h->alarms);
+    rl_alarms_end(&h->extra->alarms);
     rl_add(&t->stats->passes, 1);
     rl_stats_held(t->stats, h->name, h->name_len, now_us - h->began_us);
     rl_hold_give_locked(t, h, to);
@@ -88,7 +83,7 @@ static bool give_to_front_locked(rl_core *c, rl_hold *h,
         rl_room_front_locked(r, rl_hold_name(h), h->name_len, h->scope);
     bool takes_it = rl_waiter_takes_locked(r, w, now_us) && w->renewed &&
                     !w->room->queued &&
-                    now_us - h->turn->began_us < c->set.turn_us;
+                    now_us - h->extra->turn_us < c->set.turn_us;
     if (takes_it) {
         change_owner_locked(&c->holds, h, w->draft->record, now_us);
         w->passed = h;
@@ -102,7 +97,8 @@ static bool give_to_front_locked(rl_core *c, rl_hold *h,
 
 bool rl_turn_pass(rl_core *c, rl_hold *h, int64_t (*clock_us)(void))
 {
-    if (!h->turn)
+    const rl_extra *x = h->extra;
+    if (!x || !x->starter)
         return false;
     rl_mutex_lock(&c->holds.mutex);
     bool passes = is_free_to_go_locked(c, h, clock_us()) &&

@@ -159,9 +159,11 @@ static void end(const rl_batch *b, rl_hold *h, result what, const rl_fault *f,
         rl_batch_fail_locked(b, t, f);
     h->in_flight = false;
     noted_locked(b, t, h, what, f, now_us);
-    if (h->landing)
-        h->landing->wake(h->landing, RL_WAKE_LOOK, 0);
-    h->landing = NULL;
+    rl_extra *x = h->extra;
+    if (x && x->landing)
+        x->landing->wake(x->landing, RL_WAKE_LOOK, 0);
+    if (x)
+        x->landing = NULL;
     rl_hold_unref_locked(t, h);
     rl_mutex_unlock(&t->mutex);
 }

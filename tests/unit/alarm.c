@@ -130,7 +130,7 @@ TEST(alarm, of_a_hold_is_raised_at_its_deadline_and_closed_by_its_end)
     play p;
     tally b;
     rl_hold *h = open_with_hold(&p, LEASE_MS);
-    hang(&h->alarms, &b, &h->id, false);
+    hang(&rl_hold_make_extra(h)->alarms, &b, &h->id, false);
     p.now_us = h->expiry.due_us - 1;
     expire(&p);
     EXPECT_INT(b.raised, 0);
@@ -149,7 +149,7 @@ TEST(alarm, of_a_hold_needs_nobody_who_listens_to_events)
     play_open(&p, 1);
     table(&p)->wants_reports = false;
     rl_hold *h = play_hold(&p, 0, "job", LEASE_MS);
-    hang(&h->alarms, &b, &h->id, false);
+    hang(&rl_hold_make_extra(h)->alarms, &b, &h->id, false);
     lose(&p, 0, h, RL_LOSS_GONE);
     EXPECT_INT(b.raised, 1);
     play_close(&p);
@@ -161,7 +161,7 @@ TEST(alarm, of_an_owner_that_ended_is_raised_and_closed)
     play p;
     tally b;
     rl_hold *h = open_with_hold(&p, LEASE_MS);
-    hang(&h->alarms, &b, &h->id, false);
+    hang(&rl_hold_make_extra(h)->alarms, &b, &h->id, false);
     rl_holds_abandon(table(&p), p.owner.serial, p.now_us);
     EXPECT(b.raised == 1 && b.closed == 1);
     play_close(&p);
@@ -172,7 +172,7 @@ TEST(alarm, of_a_client_that_is_closed_is_raised_and_kept)
     play p;
     tally b;
     rl_hold *h = open_with_hold(&p, LEASE_MS);
-    hang(&h->alarms, &b, &h->id, false);
+    hang(&rl_hold_make_extra(h)->alarms, &b, &h->id, false);
     rl_holds_close(table(&p), &p.home, p.now_us);
     EXPECT_INT(b.raised, 1);
     rl_alarms kept = table(&p)->kept;

@@ -228,7 +228,7 @@ TEST(batches,
 {
     shift s;
     open_vacant(&s);
-    s.h->cap_ms = 2000;
+    rl_hold_make_extra(s.h)->cap_ms = 2000;
     EXPECT_INT(ask(&s), 1);
     int64_t asked_us = s.p.now_us;
     play_pass(&s.p, 100 * MS);
@@ -241,7 +241,7 @@ TEST(batches, a_vote_that_such_an_extend_may_have_ended_by_now_joins_nothing)
 {
     shift s;
     open_vacant(&s);
-    s.h->cap_ms = 2000;
+    rl_hold_make_extra(s.h)->cap_ms = 2000;
     EXPECT_INT(ask(&s), 1);
     play_pass(&s.p, 2000 * MS);
     answer(&s, VOTED(100, 900));
@@ -398,7 +398,7 @@ TEST(batches, a_hold_whose_lease_is_capped_is_renewed_once_a_period)
 {
     shift s;
     open_held(&s);
-    s.h->cap_ms = 1000;
+    rl_hold_make_extra(s.h)->cap_ms = 1000;
     EXPECT_INT(ask(&s), 1);
     answer(&s, YES);
     EXPECT_INT(ask(&s), 0);
@@ -417,8 +417,8 @@ TEST(batches, a_renewal_that_was_cut_is_soon_followed_by_another)
     open_held(&s);
     EXPECT_INT(ask(&s), 1);
     int64_t asked_us = s.p.now_us;
-    s.h->late_us = asked_us + MS;
-    s.h->late_cap_ms = 1000;
+    rl_hold_make_extra(s.h)->late_us = asked_us + MS;
+    s.h->extra->late_cap_ms = 1000;
     play_pass(&s.p, 2 * MS);
     answer(&s, YES);
     EXPECT_INT(s.h->work.due_us, asked_us + 1000 * MS / 3);

@@ -76,6 +76,7 @@ static void send_extend(crossing *c, int64_t lease_ms)
     c->x = rl_part_new();
     EXPECT(c->x);
     c->x->op = &c->op;
+    EXPECT(rl_hold_make_extra(hold_of(c)));
     rl_part_extend(c->x, core, hold_of(c), lease_ms, RL_NEVER, now_us(c));
     rl_part_push(c->x, &c->own, now_us(c));
     rl_line_sent(&c->own, rl_line_bytes(&c->own, &bytes));

@@ -32,6 +32,7 @@ static inline void open_with_hold(deed *d, int64_t lease_ms)
     open_deed(d);
     d->h = play_hold(&d->p, 0, "job", lease_ms);
     d->h->refs++; /* the call's, as rl_holds_pick() gives it */
+    EXPECT(rl_hold_make_extra(d->h)); /* as an extend needs it */
 }
 
 static inline void open_with_draft(deed *d, int64_t lease_ms)

@@ -1,7 +1,10 @@
 /* Extends: what is under way is waited for, and whom it does not wait for. */
 #include "op/extend.h"
 
+#include <errno.h>
+
 #include "play.h"
+#include "shim.h"
 
 #define NODES 3
 
@@ -57,8 +60,9 @@ static void open_stretch(stretch *s, size_t n)
 static void land(stretch *s, size_t i)
 {
     s->h[i]->in_flight = false;
-    if (s->h[i]->landing)
-        s->h[i]->landing->wake(s->h[i]->landing, RL_WAKE_LOOK, 0);
+    rl_waker *w = s->h[i]->extra->landing;
+    if (w)
+        w->wake(w, RL_WAKE_LOOK, 0);
 }
 
 static bool is_ok(const stretch *s, size_t i)
@@ -100,12 +104,12 @@ TEST(extend, waits_for_a_renewal_that_is_under_way)
     begin(&s, soon(&s));
     EXPECT_INT(play_begin(&s.p, &s.x.op), RL_SLEEP);
     EXPECT_INT(s.p.client[0].calls, 0);
-    EXPECT(s.h[0]->landing == &s.p.waker);
+    EXPECT(s.h[0]->extra->landing == &s.p.waker);
     EXPECT_INT(s.x.op.sleep_us, soon(&s));
     land(&s, 0);
     EXPECT_INT(s.p.why, RL_WAKE_LOOK);
     EXPECT_INT(play_wake(&s.p), RL_ASK);
-    EXPECT(!s.h[0]->landing);
+    EXPECT(!s.h[0]->extra->landing);
     EXPECT_INT(play_answer(&s.p, 0, YES), RL_DONE);
     EXPECT(is_ok(&s, 0));
     close_stretch(&s);
@@ -123,7 +127,27 @@ TEST(extend, is_refused_where_a_renewal_does_not_end)
     EXPECT_INT(s.p.client[0].calls, 0);
     EXPECT(!is_ok(&s, 0));
     EXPECT_CONTAINS(s.x.op.part[0]->fault.text, "a renewal does not end");
-    EXPECT(!s.h[0]->landing); /* nobody waits any more */
+    EXPECT(!s.h[0]->extra->landing); /* nobody waits any more */
+    EXPECT(s.h[0]->renewed && !s.h[0]->paused);
+    close_stretch(&s);
+}
+
+/* Without memory to note that it has no answer, it is not sent. */
+TEST(extend, without_memory_is_refused_before_it_is_sent)
+{
+    stretch s;
+    open_stretch(&s, 1);
+    int64_t deadline_us = s.h[0]->expiry.due_us;
+    s.h[0]->in_flight = true; /* and nobody would be told that it has ended */
+    begin(&s, soon(&s));
+    shim_fail(shim_here(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
+    rl_next next = play_begin(&s.p, &s.x.op);
+    shim_clear(shim_here());
+    EXPECT_INT(next, RL_DONE);
+    EXPECT_INT(s.p.client[0].calls, 0);
+    EXPECT(!is_ok(&s, 0));
+    EXPECT_INT(s.x.op.part[0]->fault.status, RLOCK_ENOMEM);
+    EXPECT_INT(s.h[0]->expiry.due_us, deadline_us);
     EXPECT(s.h[0]->renewed && !s.h[0]->paused);
     close_stretch(&s);
 }
@@ -153,7 +177,7 @@ TEST(extend, of_a_quorum_waits_2_ms_for_a_renewal_that_it_does_not_need)
     EXPECT(s.p.client[0].calls == 1 && s.p.client[1].calls == 0);
     EXPECT_INT(play_answer(&s.p, 0, YES), RL_ASK);
     EXPECT_INT(play_answer(&s.p, 2, YES), RL_DONE);
-    EXPECT(!is_ok(&s, 1) && !s.h[1]->landing);
+    EXPECT(!is_ok(&s, 1) && !s.h[1]->extra->landing);
     close_stretch(&s);
 }
 

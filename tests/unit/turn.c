@@ -26,7 +26,7 @@ static void begin_turn(pair *t)
 {
     begin_turn_by(t, KEEPS(200));
     EXPECT_INT(t->next->token, 200);
-    EXPECT(t->next->turn);
+    EXPECT(t->next->extra->starter);
 }
 
 static void end_turn(pair *t)
@@ -39,7 +39,7 @@ TEST(turn, a_hand_over_has_tokens_kept_for_those_behind)
     pair t;
     begin_turn(&t);
     EXPECT_STR(play_arg(&t.p, 0, KEEP_ARG), "63");
-    EXPECT_INT(t.next->turn->last, 200 + KEPT);
+    EXPECT_INT(t.next->extra->last, 200 + KEPT);
     end_turn(&t);
 }
 
@@ -50,7 +50,7 @@ TEST(turn, without_the_option_no_token_is_kept)
     EXPECT(unlock(&t));
     EXPECT_INT(play_args(&t.p, 0), HAND_BELL);
     EXPECT_INT(answer(&t, HANDED(123)), RL_DONE);
-    EXPECT(!t.next->turn);
+    EXPECT(!t.next->extra);
     close_pair(&t, RLOCK_OK);
 }
 
@@ -70,7 +70,7 @@ TEST(turn, a_server_that_keeps_no_tokens_begins_none)
 {
     pair t;
     begin_turn_by(&t, HANDED(200));
-    EXPECT(!t.next->turn);
+    EXPECT(!t.next->extra);
     end_turn(&t);
 }
 
@@ -201,9 +201,9 @@ TEST(turn, the_alarm_of_the_one_before_is_closed_and_never_raised)
     tally b;
     begin_turn(&t);
     line_up(&t, &w);
-    hang(&t.next->alarms, &b, &t.next->id, false);
+    hang(&t.next->extra->alarms, &b, &t.next->id, false);
     EXPECT(pass(&t));
-    EXPECT(b.closed == 1 && !t.next->alarms.first);
+    EXPECT(b.closed == 1 && !t.next->extra->alarms.first);
     EXPECT_INT(play_wake(&t.p), RL_DONE);
     EXPECT_INT(b.raised, 0);
     end_turn(&t);
@@ -329,7 +329,7 @@ static void let_turn_end(pair *t, third *w)
 static void use_up_tokens(pair *t, third *w)
 {
     (void)w;
-    t->next->token = t->next->turn->last;
+    t->next->token = t->next->extra->last;
 }
 
 static void leave_a_command_behind(pair *t, third *w)
@@ -341,7 +341,7 @@ static void leave_a_command_behind(pair *t, third *w)
 static void leave_an_extend_behind(pair *t, third *w)
 {
     (void)w;
-    t->next->cap_ms = 1000000;
+    t->next->extra->cap_ms = 1000000;
 }
 
 static void be_in_doubt(pair *t, third *w)
@@ -378,7 +378,7 @@ static void doubt_the_draft(pair *t, third *w)
 static void let_the_lease_run_down(pair *t, third *w)
 {
     (void)w;
-    t->next->turn->began_us += 20000 * MS;
+    t->next->extra->turn_us += 20000 * MS;
     play_pass(&t->p, 20000 * MS);
 }
 
@@ -470,7 +470,7 @@ static void expect_passed_with(int64_t left_us, bool passes)
     third w;
     begin_turn(&t);
     line_up(&t, &w);
-    t.next->turn->began_us += PLAY_LEASE_MS * MS;
+    t.next->extra->turn_us += PLAY_LEASE_MS * MS;
     t.p.now_us = t.next->expiry.due_us - left_us;
     EXPECT_INT(pass(&t), passes);
     if (passes)

@@ -44,7 +44,7 @@ TEST(verb, an_extend_that_is_refused_leaves_renewal_as_it_was)
     expect_fault(&d, RLOCK_ESERVER, "NOPERM");
     EXPECT(d.h->renewed && !d.h->paused && is_due(&d, d.h));
     EXPECT_INT(d.h->work.due_us, d.p.now_us); /* it has paused meanwhile */
-    EXPECT_INT(d.h->cap_ms, RL_NO_CAP);
+    EXPECT_INT(d.h->extra->cap_ms, RL_NO_CAP);
     close_with_hold(&d);
 }
 
@@ -119,7 +119,7 @@ TEST(verb, an_extend_without_answer_may_arrive_and_shorten_the_lease)
     int64_t began_us = d.p.now_us;
     EXPECT_INT(play_lose(&d.p, 0), RL_DONE);
     EXPECT(!d.x->ok && d.h->state == RL_HELD);
-    EXPECT_INT(d.h->cap_ms, 2000);
+    EXPECT_INT(d.h->extra->cap_ms, 2000);
     EXPECT_INT(d.h->expiry.due_us, began_us + GOOD_US(2000));
     close_with_hold(&d);
 }
