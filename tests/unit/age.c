@@ -138,7 +138,7 @@ TEST(age, of_many_some_are_told_at_a_time)
 {
     play p;
     open_warned(&p, 1);
-    char name[5][4];
+    char name[5][12];
     for (int i = 0; i < 5; i++) {
         snprintf(name[i], sizeof name[i], "%d", i);
         play_hold(&p, 0, name[i], LEASE_MS);

@@ -234,7 +234,7 @@ TEST(slotmap, a_cluster_that_is_made_anew_often_takes_no_more_servers)
 {
     land *l = begin();
     for (int i = 0; i < 20; i++) {
-        char id[3][8];
+        char id[3][24];
         set_absent(l, RL_ERA_ASKINGS);
         for (int k = 0; k < 3; k++)
             snprintf(id[k], sizeof id[k], "%d.%d", i, k);
