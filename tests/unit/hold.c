@@ -4,13 +4,14 @@
 #include <errno.h>
 
 #include "collide.h"
+#include "lock/lock.h"
 #include "shim.h"
 
-/* So much each of many takes, and malloc() 8 bytes more: tests/server/memory.c
-   has what a held lock takes in all. */
+/* So much each of many takes, with its name, and malloc() 8 bytes more:
+   tests/server/memory.c has what a held lock takes in all. */
 #define IS_64_BIT (sizeof(void *) == 8)
-_Static_assert(!IS_64_BIT || offsetof(rl_hold, name) <= 216,
-               "a hold has grown");
+_Static_assert(!IS_64_BIT || offsetof(rl_hold, name) <= 216, "a hold");
+_Static_assert(!IS_64_BIT || sizeof(rlock) <= 56, "a handle");
 
 /* --- granted -------------------------------------------------------------- */
 
