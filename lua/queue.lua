@@ -1,4 +1,4 @@
--- Brings busy. Included by the acquire scripts, behind acquire_args.lua.
+-- Brings busy. Included by the acquire scripts, behind acquire_args.lua, queue and waits.
 --
 -- busy(pttl, foreign): puts the client into the lock's queue, if it gave a
 -- bell, and returns the reply {0, pttl, ticket, foreign, rank}. The ticket is the
@@ -24,14 +24,14 @@ local function busy(pttl, foreign)
         -- include: clock.lua
         ticket = clock
     end
-    local queued = rpcall('ZADD', KEYS[4], ticket, bell)
+    local queued = rpcall('ZADD', queue, ticket, bell)
     if type(queued) == 'number' then
-        rcall('PEXPIRE', KEYS[4], 6000)
-        rank = rpcall('ZRANK', KEYS[4], bell)
-        if KEYS[5] then
+        rcall('PEXPIRE', queue, 6000)
+        rank = rpcall('ZRANK', queue, bell)
+        if waits then
             local want = ARGV[7] and ' ' .. lease .. ' ' .. ARGV[7] or ''
-            rpcall('HSET', KEYS[5], bell, ticket .. ' ' .. holder .. want)
-            rpcall('PEXPIRE', KEYS[5], 6000)
+            rpcall('HSET', waits, bell, ticket .. ' ' .. holder .. want)
+            rpcall('PEXPIRE', waits, 6000)
         end
     elseif queued.err:find('READONLY') then
         return queued

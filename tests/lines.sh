@@ -14,11 +14,11 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=43350
+most_src=43406
 most_files=295
 most_cli=6861
 most_cli_files=44
-most_include=2301
+most_include=2316
 most_cxx=1018
 
 cd "$(dirname "$0")/.."

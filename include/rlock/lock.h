@@ -95,6 +95,14 @@ typedef struct rlock_lock_options {
        thread or owner that is: locks.md. It is the same lock as by a plain
        handle of the name, which stands in no line. Hash layout only. */
     bool fair;
+    /* No fencing tokens, for who hands them to nobody: a pair costs the
+       server a quarter less, and rlock_token() is 0. Given up: that a
+       resource can refuse who has lost the lock and does not know it; that an
+       acquire whose answer is lost is asked again (with wait 0: RLOCK_EIO);
+       that rlock_scan() finds it without RLOCK_SCAN_ALL; grants (options.h).
+       Hash layout, not fair, one server only: locks.md, Without tokens. The
+       handle of the outermost acquire decides. */
+    bool no_tokens;
 } rlock_lock_options;
 
 #if defined(__cplusplus)
@@ -116,7 +124,10 @@ static inline rlock_lock_options rlock_lock_options_init_()
  * Makes a handle, as rlock_new_n(), with options; NULL: all defaults.
  *
  * RLOCK_EINVAL    also: a member of opts is out of range
- * RLOCK_ENOTSUP   fair, with another layout than the hash
+ * RLOCK_ENOTSUP   fair, with another layout than the hash; no_tokens, with that
+ *                 or fair, or where another server may take over (a cluster,
+ *                 Sentinels, min_replicas), so that two hold it for a moment,
+ *                 and no token tells them apart
  */
 RLOCK_API rlock_status rlock_new_ex(rlock_client *cl, const void *name,
                                     size_t len, const rlock_lock_options *opts,
@@ -272,7 +283,8 @@ RLOCK_API int64_t rlock_valid_ms(const rlock *lk);
 
 /*
  * Tells the fencing token of this thread's hold, the same for all levels,
- * larger than every earlier one of the name; 0 if it is not held. Hand it to
+ * larger than every earlier one of the name; 0 if it is not held, or was
+ * acquired with no_tokens, of which later tokens know nothing. Hand it to
  * the resource with each write, and let that refuse a smaller one than it has
  * seen (M. Kleppmann, "How to do distributed locking", 2016). For data in the
  * same Redis: guard.h. Server's clocks that step back: locks.md, Tokens.

@@ -50,7 +50,7 @@ extern "C" {
  * rlock_is_held(), rlock_valid_ms(), rlock_hold_count()
  *                  the worst member's
  * rlock_token()    the largest of the members': larger than that of every
- *                  earlier hold of this set
+ *                  earlier hold of this set, unless some have none (no_tokens)
  * rlock_lost_fd()  tells of the loss of any member; RLOCK_NOT_HELD: one is not
  *                  held. Closed by the last unlock of any member
  * rlock_force_unlock()

@@ -70,7 +70,7 @@ RLOCK_API rlock_status rlock_rw_new(rlock_client *cl, const char *name,
  * defaults. fair is always so. Not for several servers (rlock_red_new()).
  *
  * RLOCK_EINVAL    also: a member of opts is out of range
- * RLOCK_ENOTSUP   another layout than the hash
+ * RLOCK_ENOTSUP   another layout than the hash, or no_tokens
  */
 RLOCK_API rlock_status rlock_rw_new_ex(rlock_client *cl, const void *name,
                                        size_t len,

@@ -54,6 +54,9 @@ typedef bool rlock_scan_fn(const rlock_lock_info *l, void *arg);
  * be missed; so may "{a}" while "a" is held, unless it is waited for. Of a Red
  * lock each node's client tells that node's share.
  *
+ * One that is held without a token (no_tokens) is not found so either; what is
+ * told as its token, and as held_ms, is then of the last hold that had one.
+ *
  * A semaphore is found by the key of who has permits, or by its line, as long
  * as somebody has some, or waits: one holder is told, and how many it has. One
  * whose key of permits the user has no right to is passed over. Latches are not

@@ -22,6 +22,7 @@
 -- The way of a lock that is free comes first and is kept short; what only the
 -- others need is defined behind it.
 -- include: acquire_args.lua
+local queue, waits = KEYS[4], KEYS[5]
 
 if rcall('EXISTS', KEYS[1], KEYS[3]) == 0 then
     if level ~= '1' then
@@ -30,42 +31,14 @@ if rcall('EXISTS', KEYS[1], KEYS[3]) == 0 then
     -- include: clock.lua
     local token_key = KEYS[2]
     -- include: hash/take.lua
-    if bell ~= '' then
-        rpcall('ZREM', KEYS[4], bell)
-        if ARGV[7] then
-            rpcall('HDEL', KEYS[5], bell)
-        end
-    end
+    -- include: hash/unqueue.lua
     return least and {1, token, clock} or token
 end
 -- include: token.lua
--- include: queue.lua
+local tombstone = KEYS[3]
 
-local function reenter()
+local function known_token()
     -- include: known_token.lua
-    rcall('HSET', KEYS[1], holder, level)
-    if rcall('PTTL', KEYS[1]) < tonumber(lease) then
-        rcall('PEXPIRE', KEYS[1], lease)
-    end
-    if bell ~= '' then
-        rpcall('ZREM', KEYS[4], bell)
-        if ARGV[7] then
-            rpcall('HDEL', KEYS[5], bell)
-        end
-    end
     return known
 end
-
-if rcall('EXISTS', KEYS[3]) == 1 then
-    return {-2}
-end
-if rcall('HEXISTS', KEYS[1], holder) == 1 then
-    return reenter()
-end
-if level ~= '1' then
-    return {-1}
-end
-if (ARGV[5] or '0') == '0' and rcall('HEXISTS', KEYS[1], 'mode') == 1 then
-    return redis.error_reply('WRONGTYPE it is a read-write lock')
-end
-return busy(rcall('PTTL', KEYS[1]), 0)
+-- include: hash/held.lua

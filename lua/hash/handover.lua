@@ -7,12 +7,13 @@
 -- ARGV  1 holder  2 next holder  3 lease ms  4 patience us
 --       5 Redisson's channel ('' = none)
 --       6 bell of this client ('' = it is not in the queue)
---       7 tokens to keep (may be missing, or 0): the next will pass the lock on
+--       7 tokens to keep (may be missing, or 0): the next will pass the lock on;
+--         or -: the next gets no token
 --       8 SPUBLISH, in a cluster (may be missing)
 --
 -- Reply type: string or array
--- Reply token  the next has it, with this token: its count is 1, and its TTL is
---              the lease
+-- Reply token  the next has it, with this token (1, which stands for none, if it gets
+--              none): its count is 1, and its TTL is the lease
 --       {3, token}
 --              the same, and as many tokens behind it as were to be kept will
 --              not be given to anybody
@@ -31,16 +32,24 @@
 -- lock. Only what comes before the first write may fail.
 -- include: ring.lua
 local rcall, rpcall, lease, bell = redis.call, redis.pcall, ARGV[3], ARGV[6]
-local level, least, waits = '1', nil, KEYS[5]
+local level, least, waits, tokenless = '1', nil, KEYS[5], ARGV[7] == '-'
 if not (lease:find('^[1-9]%d*$') and #lease <= 16 and
         ARGV[4]:find('^%d+$') and bell and
-        (not ARGV[7] or ARGV[7] == '0' or ARGV[7]:find('^[1-9]%d*$'))) then
+        (not ARGV[7] or ARGV[7] == '0' or tokenless or ARGV[7]:find('^[1-9]%d*$'))) then
     return redis.error_reply('ERR rlock: bad lease, patience or tokens')
 end
 
-local function told_already()
+local function known_token()
+    if tokenless then
+        return '1'
+    end
     -- include: token.lua
     -- include: known_token.lua
+    return known
+end
+
+local function told_already()
+    local known = known_token()
     if rcall('PTTL', KEYS[1]) < tonumber(lease) then
         rcall('PEXPIRE', KEYS[1], lease)
     end
@@ -72,8 +81,16 @@ local function is_owed()
     return waited < 0 or waited > tonumber(ARGV[4])
 end
 
-local function grant()
+local function next_token()
+    if tokenless then
+        return '1'
+    end
     -- include: mint.lua
+    return token, clock
+end
+
+local function grant()
+    local token, clock = next_token()
     rcall('HSET', KEYS[1], ARGV[2], '1')
     rcall('PEXPIRE', KEYS[1], lease)
     return token, clock

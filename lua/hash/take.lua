@@ -1,13 +1,5 @@
 -- Brings token: a lock that nobody has is the holder's. Included behind rcall, rpcall,
--- clock, token_key, least, holder and lease.
---
--- It returns an error, and then nothing stays: Lua does not roll back, and a lock that got
--- no TTL must not stay.
+-- clock, token_key, least, holder and lease. It may return an error, as put.lua does.
 -- include: token_ttl.lua
 -- include: mint_by_clock.lua
-rcall('HSET', KEYS[1], holder, '1')
-local expiry = rpcall('PEXPIRE', KEYS[1], lease)
-if expiry ~= 1 then
-    rcall('DEL', KEYS[1])
-    return expiry
-end
+-- include: hash/put.lua

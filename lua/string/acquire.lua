@@ -24,6 +24,7 @@ if rcall('EXISTS', KEYS[1], KEYS[3]) == 0 then
     return least and {1, token, clock} or token
 end
 -- include: token.lua
+local queue, waits = KEYS[4], KEYS[5]
 -- include: queue.lua
 
 local function reenter()

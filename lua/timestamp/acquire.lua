@@ -12,6 +12,7 @@
 -- include: acquire_args.lua
 -- include: token.lua
 lease = tonumber(lease)
+local queue, waits = KEYS[4], KEYS[5]
 -- include: queue.lua
 -- include: timestamp/stamp.lua
 

@@ -18,11 +18,11 @@ typedef struct rl_extra {
     uint64_t scope; /* fixed; of a node of a Red lock */
     /* What a hand-over is worth to the process: whose host:pid:tid the server
        knows it by (NULL: it was not handed over, or there are no turns), when
-       the command that was granted was sent, and the last token that is
-       reserved for it. Fixed once it is held; see op/turn.c. */
+       the command that was granted was sent, and how often it may be passed on.
+       But for that, fixed once it is held; see op/turn.c. */
     struct rl_owner_record *starter;
     int64_t turn_us;
-    uint64_t last;
+    unsigned left;
     rl_alarms alarms;     /* none of a Red lock: its group has them */
     rl_waker *landing;    /* who waits for in_flight to end */
     uint32_t cap_ms;      /* an extend to this lease may still arrive: no lease

@@ -369,7 +369,7 @@ static inline bool rl_hold_has_ended_locked(const rl_hold *h)
 /*
  * May a late copy of the hold's acquire have got a later token? Those of a
  * quorum are not compared, because each node's may be larger than what they
- * agreed on.
+ * agreed on. What is tokenless has no such copy (op/verb_acquire.c).
  */
 static inline bool rl_hold_compares_locked(const rl_hold *h)
 {

@@ -116,14 +116,14 @@ bool rl_hold_keep_late_spare(rl_holds *t, rl_hold *h, struct rl_part *x)
 }
 
 void rl_hold_begin_turn(rl_holds *t, rl_hold *draft, int64_t sent_us,
-                        uint64_t last)
+                        unsigned left)
 {
     rl_extra *x = rl_hold_make_extra(draft);
     if (!x)
         return;
     x->starter = draft->record;
     x->turn_us = sent_us;
-    x->last = last;
+    x->left = left;
     rl_mutex_lock(&t->mutex);
     x->starter->refs++;
     rl_mutex_unlock(&t->mutex);

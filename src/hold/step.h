@@ -58,9 +58,9 @@ void rl_hold_come_up(rl_holds *t, rl_hold *h);
 bool rl_hold_keep_late_spare(rl_holds *t, rl_hold *h, struct rl_part *x);
 
 /* A draft is about to be granted by a command that was sent then: if there is
-   memory, its owner's turn begins. last: see rl_extra. */
+   memory, its owner's turn begins. left: see rl_extra. */
 void rl_hold_begin_turn(rl_holds *t, rl_hold *draft, int64_t sent_us,
-                        uint64_t last);
+                        unsigned left);
 
 /* --- what becomes of it --------------------------------------------------- */
 

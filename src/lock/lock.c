@@ -252,10 +252,28 @@ rlock_status rl_lock_read_options(rlock_lock_options *to,
     if (to->fair && to->layout != RLOCK_LAYOUT_HASH)
         return rl_error_set(RLOCK_ENOTSUP, 0,
                             "only a lock of the hash layout can be fair");
+    if (to->no_tokens && (to->fair || to->layout != RLOCK_LAYOUT_HASH))
+        return rl_error_set(RLOCK_ENOTSUP, 0,
+                            "only a lock of the hash layout that is not fair "
+                            "can do without tokens");
     if (to->min_replicas < -1 || to->min_replicas > RL_REPLICAS_MAX)
         return rl_error_set(RLOCK_EINVAL, 0,
                             "bad option: min_replicas (-1 to 16)");
     return RLOCK_OK;
+}
+
+/* After a failover two may hold it, and each would believe that it is alone. */
+static rlock_status check_tokenless(const rlock_client *cl,
+                                    const rlock_lock_options *o)
+{
+    const rl_engine *e = &cl->engine;
+    if (!o->no_tokens || (!e->cluster && !e->sentinels &&
+                          rl_replicas_of(&e->core, o->min_replicas) == 0))
+        return RLOCK_OK;
+    return rl_error_set(RLOCK_ENOTSUP, 0,
+                        "a lock without tokens is one server's: where another "
+                        "may take over, two may hold it for a moment, and only "
+                        "their tokens tell who is the later one");
 }
 
 rlock_status rl_lock_make(rlock_client *cl, const void *name, size_t len,
@@ -285,9 +303,13 @@ rlock_status rlock_new_ex(rlock_client *cl, const void *name, size_t len,
     rlock_status s = rl_lock_check_new(cl, name, len);
     if (s == RLOCK_OK)
         s = rl_lock_read_options(&o, opts);
+    if (s == RLOCK_OK)
+        s = check_tokenless(cl, &o);
     if (s != RLOCK_OK)
         return s;
-    unsigned layout = o.fair ? RL_LAYOUT_FAIR : (unsigned)o.layout;
+    unsigned layout = o.fair        ? RL_LAYOUT_FAIR
+                      : o.no_tokens ? RL_LAYOUT_TOKENLESS
+                                    : (unsigned)o.layout;
     return rl_lock_make(cl, name, len, layout, &o, out);
 }
 

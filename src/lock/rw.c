@@ -40,9 +40,10 @@ rlock_status rlock_rw_new_ex(rlock_client *cl, const void *name, size_t len,
     rlock_status s = rl_lock_check_new(cl, name, len);
     if (s == RLOCK_OK)
         s = rl_lock_read_options(&o, opts);
-    if (s == RLOCK_OK && o.layout != RLOCK_LAYOUT_HASH)
+    if (s == RLOCK_OK && (o.layout != RLOCK_LAYOUT_HASH || o.no_tokens))
         s = rl_error_set(RLOCK_ENOTSUP, 0,
-                         "a read-write lock is of the hash layout");
+                         "a read-write lock is of the hash layout, and has "
+                         "tokens");
     return s == RLOCK_OK ? make_both(cl, name, len, &o, read, write) : s;
 }
 

@@ -2,7 +2,8 @@
  * A try for a lock of one server. The owner's thread calls it; the draft is its
  * own until it is granted, and is kept from one try to the next, with its
  * holder id: a try that was not answered and a later one are the same acquire
- * to the server.
+ * to the server. But a tokenless draft that is in doubt is undone, and the next try is
+ * made with another (verb_acquire.c).
  *
  * With the option grants a try that queues says what it wants, and a release may
  * give it that (lua/grant.lua). Until the wait is over the server may do so at any
@@ -74,19 +75,35 @@ static bool handed(rl_acquire *a, int64_t now_us)
     return true;
 }
 
-/* In the queue a release may grant it the lock from now on (lua/grant.lua). */
+/* In the queue a release may grant it the lock from now on (lua/grant.lua), with a
+   token. */
 static void want(rl_acquire *a)
 {
     if (!a->home->set.grants || rl_target_layout(a->what)->line ||
+        rl_layout_is_tokenless(rl_target_layout(a->what)) ||
         !rl_scope_hands_over(a->what->scope))
         return;
     a->one->request.wants = a->draft->stood = true;
     rl_room_stand(&a->home->rooms, &a->waiter, &a->draft->id);
 }
 
+/* What it wanted may be granted yet, until it is undone. */
+static void drop_draft(rl_acquire *a, int64_t now_us)
+{
+    rl_hold *draft = a->draft;
+    if (draft->stood)
+        rl_hold_expect(draft, now_us, WANTED_MS + RL_CLAIM_MOST_MS);
+    rl_hold_drop(&a->home->holds, draft, draft->unknown || draft->stood,
+                 now_us);
+    a->draft = NULL;
+}
+
 static bool begin(rl_acquire *a, int64_t now_us)
 {
     rl_part *x = a->one = a->op.lent;
+    if (a->draft && a->draft->unknown &&
+        rl_layout_is_tokenless(rl_target_layout(a->what)))
+        drop_draft(a, now_us);
     if (!a->draft && !make_draft(a))
         return false;
     rl_part_acquire(x, a->home, a->draft, a->lease_ms, now_us);
@@ -142,17 +159,6 @@ static rl_try judge(rl_acquire *a, int64_t now_us)
         a->fault = x->fault;
         return RL_TRY_FAILED;
     }
-}
-
-/* What it wanted may be granted yet, until it is undone. */
-static void drop_draft(rl_acquire *a, int64_t now_us)
-{
-    rl_hold *draft = a->draft;
-    if (draft->stood)
-        rl_hold_expect(draft, now_us, WANTED_MS + RL_CLAIM_MOST_MS);
-    rl_hold_drop(&a->home->holds, draft, draft->unknown || draft->stood,
-                 now_us);
-    a->draft = NULL;
 }
 
 static bool leave(rl_acquire *a, bool queued, int64_t now_us)

@@ -10,6 +10,10 @@
 static void call_acquire_in_line(rl_bytes *to, bool whole, const rl_hold *h,
                                  const rl_request *r)
 {
+    if (h->record->weight) {
+        rl_call_take_permits(to, whole, h, r);
+        return;
+    }
     if (rl_layout_is_side(rl_hold_layout(h))) {
         rl_call_acquire_side(to, whole, h, r);
         return;
@@ -38,10 +42,6 @@ void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
                      const rl_request *r)
 {
     const rl_layout *l = rl_hold_layout(h);
-    if (h->record->weight) {
-        rl_call_take_permits(to, whole, h, r);
-        return;
-    }
     if (l->line) {
         call_acquire_in_line(to, whole, h, r);
         return;
@@ -50,11 +50,13 @@ void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
     bool brief = r->level == 1 && !*r->bell && !r->says_least;
     bool wants = r->wants && *r->bell;
     bool says_who = wants || (r->says_who && *r->bell);
+    bool mints = !rl_layout_is_tokenless(l);
     int args = brief ? 2 : wants ? 7 : r->says_least ? 6 : 5;
-    int keys = brief ? 3 : says_who ? 5 : 4;
+    int keys = (brief ? 2 : says_who ? 4 : 3) + mints;
     rl_put_call(to, l->acquire, whole, keys, args);
     rl_put_bytes(to, name, h->name_len);
-    rl_put_token_key(to, name, h->name_len);
+    if (mints)
+        rl_put_token_key(to, name, h->name_len);
     rl_put_tombstone_of(to, h);
     if (!brief)
         rl_put_queue_key(to, name, h->name_len);
@@ -171,7 +173,8 @@ void rl_call_hand_over(rl_bytes *to, bool whole, const rl_hold *h,
                        int64_t patience_us)
 {
     const char *name = rl_hold_name(h);
-    int args = h->sharded ? 8 : r->keep ? 7 : 6;
+    bool mints = !rl_layout_is_tokenless(rl_hold_layout(next));
+    int args = h->sharded ? 8 : r->keep || !mints ? 7 : 6;
     bool grants = h->stood || next->stood;
     rl_put_call(to, RL_SCRIPT_HASH_HANDOVER, whole, 4 + grants, args);
     rl_put_bytes(to, name, h->name_len);
@@ -186,7 +189,9 @@ void rl_call_hand_over(rl_bytes *to, bool whole, const rl_hold *h,
     rl_put_number(to, patience_us);
     put_channel(to, h, false);
     rl_put_bell(to, name, h->name_len, r->bell);
-    if (args > 6)
+    if (!mints)
+        rl_put_text(to, "-");
+    else if (args > 6)
         rl_put_number(to, r->keep);
     rl_put_publish(to, h->sharded);
 }

@@ -57,8 +57,8 @@
 #define PATIENCE_US 10000
 #define STREAK_US   50000
 
-/* Tokens behind the first one for those to whom the lock is passed on. With
-   turns, all that have one are in a row. */
+/* Tokens behind the first one for those to whom the lock is passed on; of what has
+   none, so many. With turns, all that have one are in a row. */
 #define KEPT_TOKENS 63
 
 /* --- the waiter ------------------------------------------------------------
@@ -146,8 +146,8 @@ static bool is_long_enough(const rl_core *c, const rl_hold *h)
 bool rl_part_hand_over(rl_part *x, rl_core *c, rl_hold *h, int64_t now_us)
 {
     bool queued;
-    if (!rl_scope_hands_over(h->scope) || h->layout != RLOCK_LAYOUT_HASH ||
-        h->group || h->unknown)
+    if (!rl_scope_hands_over(h->scope) || rl_hold_layout(h)->line || h->group ||
+        h->unknown)
         return false;
     rl_waiter *w = offer(&c->rooms, h, now_us, &queued);
     if (!w)
@@ -216,6 +216,8 @@ void rl_note_hand_over(rl_part *x, const rl_reply *r, int64_t now_us)
     }
     if (code < 0)
         w->draft->unknown = x->ask.unknown;
+    if (code > 0 && rl_layout_is_tokenless(rl_hold_layout(w->draft)))
+        g.kept = x->request.keep; /* there is nothing to reserve */
     if (g.token > 0 && x->hold->stood)
         w->draft->stood = true;
     rl_hold_expect(w->draft, now_us, x->request.lease_ms);

@@ -41,7 +41,8 @@ typedef enum rl_verdict {
 
 typedef struct rl_grant {
     uint64_t token; /* when acquired */
-    unsigned kept;  /* by a hand-over: tokens behind it that are reserved */
+    unsigned kept;  /* by a hand-over: so often it may be passed on; tokens
+                       behind it are reserved */
     int64_t sent_us;
     int64_t ttl_ms; /* when busy; -1: the holder has no expiry */
     int64_t ticket;

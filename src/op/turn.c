@@ -1,9 +1,10 @@
 /*
  * Turns (turn_ms). A hand-over costs one call of the server for each section;
  * with turns, one for many. Who is handed the lock begins a turn: the server
- * has reserved tokens for it, and for turn_ms whoever unlocks passes the hold
- * itself to the next thread that waits here. To the server nothing happens: it
- * knows one holder, whom the thread that began the turn is named in, and the
+ * has reserved tokens for it (none for who wants none), and for turn_ms whoever
+ * unlocks passes the hold itself to the next thread that waits here, if that
+ * wants a token, too, or none either. To the server nothing happens: it knows
+ * one holder, whom the thread that began the turn is named in, and the
  * keeper renews one hold, whoever owns it. For example, three threads wait
  * while A unlocks:
  *
@@ -39,7 +40,7 @@
 void rl_turn_begin(rl_holds *t, rl_hold *draft, const rl_waiter *w)
 {
     if (w->kept)
-        rl_hold_begin_turn(t, draft, w->sent_us, w->token + w->kept);
+        rl_hold_begin_turn(t, draft, w->sent_us, w->kept);
 }
 
 /* May it become another's as it is, now? */
@@ -48,8 +49,8 @@ static bool is_free_to_go_locked(rl_core *c, rl_hold *h, int64_t now_us)
 {
     int64_t lease_ms = c->set.watchdog_lease_ms;
     int64_t left_us = h->expiry.due_us - now_us;
-    return h->token < h->extra->last && !h->group && !h->unknown &&
-           !h->astray && !h->deep && !rl_hold_was_capped(h) &&
+    return h->extra->left > 0 && !h->group && !h->unknown && !h->astray &&
+           !h->deep && !rl_hold_was_capped(h) &&
            rl_hold_renews_locked(&c->holds, h, now_us) &&
            left_us >= lease_ms * 1000 / 100 * LEAST_LEASE &&
            h->expiry.due_us <= rl_lease_deadline(now_us, lease_ms);
@@ -63,7 +64,8 @@ static void change_owner_locked(rl_holds *t, rl_hold *h, rl_owner_record *to,
     rl_add(&t->stats->passes, 1);
     rl_stats_held(t->stats, h->name, h->name_len, now_us - h->began_us);
     rl_hold_give_locked(t, h, to);
-    h->token++;
+    h->extra->left--;
+    h->token += h->token > 0;
     rl_hold_count_in_row(h);
     h->count = 1;
     h->reports = 0;
@@ -82,7 +84,7 @@ static bool give_to_front_locked(rl_core *c, rl_hold *h,
     rl_waiter *w =
         rl_room_front_locked(r, rl_hold_name(h), h->name_len, h->scope);
     bool takes_it = rl_waiter_takes_locked(r, w, now_us) && w->renewed &&
-                    !w->room->queued &&
+                    !w->room->queued && w->draft->layout == h->layout &&
                     now_us - h->extra->turn_us < c->set.turn_us;
     if (takes_it) {
         change_owner_locked(&c->holds, h, w->draft->record, now_us);

@@ -6,6 +6,11 @@
  *
  * A grant counts from when it was asked for, and is worth nothing when its
  * answer took as long as the lease.
+ *
+ * What is tokenless is granted without doubt, or not at all: else a late copy of its
+ * acquire might take the lock again, after it has been forced and others had it, and no
+ * token would tell. So a call of it that may have been executed is not repeated, nor the
+ * draft used again (attempt_one.c).
  */
 #include <limits.h>
 
@@ -111,8 +116,9 @@ static void check_grant(rl_part *x, int64_t now_us)
         rl_lease_deadline(x->grant.sent_us, x->request.lease_ms) <= now_us)
         came_too_late(x);
     x->ok = x->verdict == RL_ACQUIRED;
-    if (x->hold->record->weight) /* it has no token, only what stands for one */
-        x->grant.token = 0;
+    if (x->hold->record->weight ||
+        rl_layout_is_tokenless(rl_hold_layout(x->hold)))
+        x->grant.token = 0; /* there is only what stands for one */
 }
 
 static void read_acquire(rl_part *x, const rl_reply *r, int64_t now_us)
@@ -230,6 +236,7 @@ void rl_part_acquire(rl_part *x, rl_core *c, rl_hold *draft, int64_t lease_ms,
     rl_part_begin(x, c, &rl_verb_acquire, l->acquire, now_us);
     rl_part_begin_lease(x, draft, lease_ms);
     rl_part_confirm(x);
+    x->ask.once = rl_layout_is_tokenless(l);
     if (l->line && rl_layout_is_side(l))
         x->request.joins = rl_hold_joins(&c->holds, draft, &x->request.other);
     rl_hold_expect(draft, now_us, x->request.lease_ms);

@@ -2,14 +2,17 @@
 
 #include <rlock/lock.h>
 
-/* The scripts of a folder. */
-#define ALL_OF(L)                                                              \
-    .acquire = RL_SCRIPT_##L##_ACQUIRE, .release = RL_SCRIPT_##L##_RELEASE,    \
+/* The scripts of a folder, but for acquire and release. */
+#define REST_OF(L)                                                             \
     .renew = RL_SCRIPT_##L##_RENEW, .renew_many = RL_SCRIPT_##L##_RENEW_MANY,  \
     .extend = RL_SCRIPT_##L##_EXTEND,                                          \
     .force_release = RL_SCRIPT_##L##_FORCE_RELEASE,                            \
     .inspect = RL_SCRIPT_##L##_INSPECT, .drop = RL_SCRIPT_##L##_DROP,          \
     .guard = RL_GUARD_##L
+
+#define ALL_OF(L)                                                              \
+    .acquire = RL_SCRIPT_##L##_ACQUIRE, .release = RL_SCRIPT_##L##_RELEASE,    \
+    REST_OF(L)
 
 #define BUNDLES(L)                                                             \
     .take_many = RL_SCRIPT_##L##_TAKE_MANY,                                    \
@@ -29,13 +32,7 @@ const rl_layout rl_layouts[RL_LAYOUTS] = {
                                 .scope = RLOCK_LAYOUT_TIMESTAMP},
     [RL_LAYOUT_FAIR] = {.acquire = RL_SCRIPT_FAIR_ACQUIRE,
                         .release = RL_SCRIPT_FAIR_RELEASE,
-                        .renew = RL_SCRIPT_HASH_RENEW,
-                        .renew_many = RL_SCRIPT_HASH_RENEW_MANY,
-                        .extend = RL_SCRIPT_HASH_EXTEND,
-                        .force_release = RL_SCRIPT_HASH_FORCE_RELEASE,
-                        .inspect = RL_SCRIPT_HASH_INSPECT,
-                        .drop = RL_SCRIPT_HASH_DROP,
-                        .guard = RL_GUARD_HASH,
+                        REST_OF(HASH),
                         IN_LINE,
                         .scope = RLOCK_LAYOUT_HASH},
     [RL_LAYOUT_READ] = {ALL_OF(READ), IN_LINE, .scope = RL_LAYOUT_READ,
@@ -53,7 +50,13 @@ const rl_layout rl_layouts[RL_LAYOUTS] = {
                           .guard = RL_GUARD_COUNT,
                           IN_LINE,
                           .scope = RL_LAYOUT_PERMIT,
-                          .kind = RLOCK_KIND_PERMIT}};
+                          .kind = RLOCK_KIND_PERMIT},
+    [RL_LAYOUT_TOKENLESS] = {.acquire = RL_SCRIPT_TOKENLESS_ACQUIRE,
+                             .release = RL_SCRIPT_HASH_RELEASE,
+                             REST_OF(HASH),
+                             .take_many = RL_SCRIPT_COUNT,
+                             .free_many = RL_SCRIPT_HASH_FREE_MANY,
+                             .scope = RLOCK_LAYOUT_HASH}};
 
 void rl_put_call(rl_bytes *to, rl_script_id script, bool whole, int keys,
                  int args)

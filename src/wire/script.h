@@ -51,12 +51,13 @@ typedef struct rl_layout {
 } rl_layout;
 
 /* More than the program knows: the hash, to who waits in line for it; the sides of
-   a read-write lock; and permits. */
-#define RL_LAYOUT_FAIR   3
-#define RL_LAYOUT_READ   4
-#define RL_LAYOUT_WRITE  5
-#define RL_LAYOUT_PERMIT 6
-#define RL_LAYOUTS       7
+   a read-write lock; permits; and the hash, to who wants no token. */
+#define RL_LAYOUT_FAIR      3
+#define RL_LAYOUT_READ      4
+#define RL_LAYOUT_WRITE     5
+#define RL_LAYOUT_PERMIT    6
+#define RL_LAYOUT_TOKENLESS 7
+#define RL_LAYOUTS          8
 
 /* A side of a read-write lock? */
 static inline bool rl_layout_is_side(const rl_layout *l)
@@ -65,6 +66,12 @@ static inline bool rl_layout_is_side(const rl_layout *l)
 }
 
 extern const rl_layout rl_layouts[RL_LAYOUTS]; /* by rlock_layout */
+
+/* Have its holds no fencing token, as nobody wants one? Theirs is 0. */
+static inline bool rl_layout_is_tokenless(const rl_layout *l)
+{
+    return l == &rl_layouts[RL_LAYOUT_TOKENLESS];
+}
 
 /* Begins a call; its keys and arguments, so many, are to follow as words. */
 void rl_put_call(rl_bytes *to, rl_script_id script, bool whole, int keys,

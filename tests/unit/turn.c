@@ -39,7 +39,7 @@ TEST(turn, a_hand_over_has_tokens_kept_for_those_behind)
     pair t;
     begin_turn(&t);
     EXPECT_STR(play_arg(&t.p, 0, KEEP_ARG), "63");
-    EXPECT_INT(t.next->extra->last, 200 + KEPT);
+    EXPECT_INT(t.next->extra->left, KEPT);
     end_turn(&t);
 }
 
@@ -83,13 +83,18 @@ typedef struct third {
     atomic_uint cancels;
 } third;
 
-static void line_up(pair *t, third *w)
+static void line_up_for(pair *t, third *w, const rl_target *what)
 {
     w->owner = (rl_owner){.serial = 77, .tid = 77};
-    begin_acquire(t, &w->a, &w->owner, w, &w->cancels, &play_job, 60000,
+    begin_acquire(t, &w->a, &w->owner, w, &w->cancels, what, 60000,
                   RLOCK_WATCHDOG);
     EXPECT_INT(play_answer(&t->p, 0, IS_BUSY), RL_SLEEP);
     t->p.why = RL_WAKE_NONE;
+}
+
+static void line_up(pair *t, third *w)
+{
+    line_up_for(t, w, &play_job);
 }
 
 static void give_up_waiting(pair *t, third *w)
@@ -142,6 +147,30 @@ TEST(turn, an_unlock_gives_the_hold_itself_to_the_next)
     EXPECT_INT(rl_hold_owner(t.next), w.owner.serial);
     EXPECT_INT(core(&t)->stats.held_now, 1);
     EXPECT(!w.a.draft && !w.a.waiter.room);
+    end_turn(&t);
+}
+
+TEST(turn, without_tokens_none_is_kept_and_it_is_passed_on_as_often)
+{
+    static const rl_target tokenless = {.name = "job",
+                                        .len = 3,
+                                        .scope = RLOCK_LAYOUT_HASH,
+                                        .layout =
+                                            &rl_layouts[RL_LAYOUT_TOKENLESS]};
+    pair t;
+    third w;
+    play_open(&t.p, 1);
+    core(&t)->set.turn_us = TURN_MS * MS;
+    wait_behind_hold(&t, &tokenless, 60000, RLOCK_WATCHDOG);
+    EXPECT(unlock(&t));
+    EXPECT_STR(play_arg(&t.p, 0, KEEP_ARG), "-");
+    EXPECT_INT(answer(&t, "$1\r\n1\r\n"), RL_DONE);
+    EXPECT(t.next->extra && t.next->extra->left == KEPT && t.next->token == 0);
+    line_up_for(&t, &w, &tokenless);
+    EXPECT(pass(&t));
+    EXPECT_INT(play_wake(&t.p), RL_DONE);
+    EXPECT(t.next->extra->left == KEPT - 1 && t.next->token == 0);
+    EXPECT_INT(w.a.token, 0);
     end_turn(&t);
 }
 
@@ -326,10 +355,16 @@ static void let_turn_end(pair *t, third *w)
     play_pass(&t->p, TURN_MS * MS);
 }
 
+static void want_no_token(pair *t, third *w)
+{
+    (void)t;
+    w->a.draft->layout = RL_LAYOUT_TOKENLESS;
+}
+
 static void use_up_tokens(pair *t, third *w)
 {
     (void)w;
-    t->next->token = t->next->extra->last;
+    t->next->extra->left = 0;
 }
 
 static void leave_a_command_behind(pair *t, third *w)
@@ -405,6 +440,8 @@ TEST_CASE(turn, while_the_server_counts_more_levels_it_is_asked,
 TEST_CASE(turn, after_its_time_the_server_is_asked, expect_asked(let_turn_end))
 TEST_CASE(turn, without_a_token_the_server_is_asked,
           expect_asked(use_up_tokens))
+TEST_CASE(turn, for_who_wants_no_token_the_server_is_asked,
+          expect_asked(want_no_token))
 TEST_CASE(turn, while_a_command_may_come_late_the_server_is_asked,
           expect_asked(leave_a_command_behind))
 TEST_CASE(turn, while_an_extend_may_come_late_the_server_is_asked,

@@ -206,3 +206,51 @@ static const row told_badly[] = {
     {TIMESTAMP, "L=?@20000 U=@50000", ASK("1", "b1", "0"), "!WRONGTYPE", SAME},
 };
 OF_ALL(acquire_told_badly, told_badly)
+
+/* --- without a token -------------------------------------------------------- */
+
+#undef TAKE
+#undef ASK
+#undef HAS
+#define TAKE "tokenless/acquire 2 L U A 60000"
+#define ASK(level, bell, ticket)                                               \
+    "tokenless/acquire 3 L U Q A 60000 " level " " bell " " ticket
+#define HAS "L=A@60000"
+
+static const row tokenless[] = {
+    {HASH, "", TAKE, "1", HAS},
+    {HASH, "T=5@200000", TAKE, "1", HAS " T=5@200000"},
+    {HASH, "T=!", TAKE, "1", HAS " T=!"},
+    {HASH, "", TAKE, "1", HAS, NULL, "-time -set -get"},
+    {HASH, "", TAKE, "!READONLY", SAME, NULL, READONLY},
+    {HASH, "", TAKE, "!OOM", SAME, NULL, OOM},
+    {HASH, "", TAKE, "!", SAME, NULL, "-pexpire"},
+    {HASH, "Q=b1:100,b2:200@3000", ASK("1", "b1", "100"), "1",
+     HAS " Q=b2:200@3000"},
+    {HASH, "Q=b1:100@3000", ASK("1", "''", "0"), "1", HAS " Q=b1:100@3000"},
+    {HASH, "", ASK("2", "''", "0"), "{ -1 }", SAME},
+    /* given up */
+    {HASH, "U=@50000", TAKE, "{ -2 }", SAME},
+    {HASH, "U=@50000 L=B@20000", TAKE, "{ -2 }", SAME},
+    /* once more */
+    {HASH, "L=A@20000", TAKE, "1", HAS},
+    {HASH, "L=A@90000 Q=b1:100@3000", ASK("1", "b1", "100"), "1", "L=A@90000"},
+    {HASH, "L=A@20000 T=5@200000", ASK("2", "''", "0"), "1",
+     "L=A*2@60000 T=5@200000"},
+    {HASH, "L=A*2@20000", ASK("1", "''", "0"), "1", HAS},
+    /* another has it, for how long is not known */
+    {HASH, "L=B@20000 T=now@200000", TAKE, "{ 0 ~20000 0 0 -1 B -1 }", SAME},
+    {HASH, "L=B@20000", ASK("1", "b1", "0"), "{ 0 ~20000 now 0 0 }",
+     "L=B@20000 Q=b1:now@6000"},
+    {HASH, "L=B@20000 Q=b2:50@3000", ASK("1", "b1", "100"),
+     "{ 0 ~20000 100 0 1 }", "L=B@20000 Q=b2:50,b1:100@6000"},
+    {HASH, "L=B@20000", "tokenless/acquire 4 L U Q W A 60000 1 b1 100",
+     "{ 0 ~20000 100 0 0 }", "L=B@20000 Q=b1:100@6000 W=b1:100:A@6000"},
+    {HASH, "L=B@20000", ASK("2", "''", "0"), "{ -1 }", SAME},
+    {HASH, "L=!", TAKE, "!WRONGTYPE", SAME},
+    /* what makes no sense */
+    {HASH, "", "tokenless/acquire 2 L U A x", "!ERR rlock: bad", SAME},
+    {HASH, "", "tokenless/acquire 2 L U A 0", "!ERR rlock: bad", SAME},
+    {HASH, "", ASK("x", "''", "0"), "!ERR rlock: bad", SAME},
+};
+OF_HASH(tokenless, tokenless)
