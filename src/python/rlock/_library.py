@@ -91,7 +91,7 @@ class Options(c.Structure):
 class LockOptions(c.Structure):
     _fields_ = [("size", size_t), ("layout", c.c_int),
                 ("local_levels", c.c_bool), ("min_replicas", c.c_int),
-                ("fair", c.c_bool)]
+                ("fair", c.c_bool), ("no_tokens", c.c_bool)]
 
 
 class RedOptions(c.Structure):

@@ -82,7 +82,7 @@ class Lock:
              `with` raises Timeout, or Busy, when that was in vain
     lease    seconds after which the lock frees itself; None: it is renewed
     layout   a Layout
-    local_levels, min_replicas, fair  as include/rlock/lock.h says
+    local_levels, min_replicas, fair, no_tokens  as include/rlock/lock.h says
 
     What the server, or the use of the lock, makes impossible is raised: see Error.
     A call that asks the server blocks for at most the client's command_timeout,
@@ -97,10 +97,11 @@ class Lock:
                  timeout: Optional[float] = None,
                  lease: Optional[float] = None,
                  layout: Layout = Layout.HASH, local_levels: bool = False,
-                 min_replicas: int = 0, fair: bool = False) -> None:
+                 min_replicas: int = 0, fair: bool = False,
+                 no_tokens: bool = False) -> None:
         key = _bytes(name)
         o = L.LockOptions(c.sizeof(L.LockOptions), layout, local_levels,
-                          min_replicas, fair)
+                          min_replicas, fair, no_tokens)
         out = L.pointer()
         check(lib.rlock_new_ex(client._handle, key, len(key), o, out))
         self._begin(out, client, name, timeout, lease)
