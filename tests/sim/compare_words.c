@@ -150,11 +150,13 @@ void say_key(command_line *to, const char *name, int which, int whose)
 
 /* --- scripts -------------------------------------------------------------- */
 
-static void call_acquire(chance *c, command_line *to, const char *name, int who)
+static void call_acquire(chance *c, command_line *to, const char *name, int who,
+                         bool tokenless)
 {
-    static const int keys[] = {0, 1, 3, 2, WHO};
+    static const int all[] = {0, 1, 3, 2, WHO}, few[] = {0, 3, 2, WHO};
+    const int *keys = tokenless ? few : all, first = tokenless ? 2 : 3;
     bool brief = chance_ppm(c, 300000);
-    int n = brief ? 3 : chance_ppm(c, 300000) ? 5 : 4;
+    int n = first + (brief ? 0 : chance_ppm(c, 300000) ? 2 : 1);
     say_number(to, n);
     for (int i = 0; i < n; i++)
         say_key(to, name, keys[i], who);
@@ -170,7 +172,7 @@ static void call_acquire(chance *c, command_line *to, const char *name, int who)
     say_number(to, chance_ppm(c, 500000)
                        ? 0
                        : 1600000000000000 + chance_below(c, 1000));
-    bool wants = n == 5 && chance_ppm(c, 800000);
+    bool wants = n == first + 2 && chance_ppm(c, 800000);
     if (wants)
         say_word(to, "");
     else if (chance_ppm(c, 300000))
@@ -273,7 +275,7 @@ static void call_handover(chance *c, command_line *to, const char *name,
                           int who)
 {
     static const char *const patiences[] = {"2000", "0", "999999999999", "x"};
-    static const char *const kept[] = {"63", "1", "x", "0", ""};
+    static const char *const kept[] = {"63", "1", "-", "x", "0", ""};
     bool keeps = chance_ppm(c, 500000), grants = chance_ppm(c, 300000);
     int next = (int)chance_below(c, HOLDERS);
     say_word(to, grants ? "5" : "4");
@@ -293,7 +295,7 @@ static void call_handover(chance *c, command_line *to, const char *name,
     else
         say_word(to, "");
     if (keeps)
-        say_one(c, to, kept, chance_ppm(c, 30000) ? 5 : 2);
+        say_one(c, to, kept, chance_ppm(c, 30000) ? 6 : 3);
 }
 
 static void call_lease(chance *c, command_line *to, const char *name, int who)
@@ -401,7 +403,7 @@ static void call_layout(chance *c, command_line *to, const char *name,
     to->argv[1].at = rl_scripts[id].sha1;
     to->argv[1].len = 40;
     if (id == l->acquire) {
-        call_acquire(c, to, name, who);
+        call_acquire(c, to, name, who, false);
     } else if (id == l->release) {
         call_release(c, to, name, who);
     } else if (id == RL_SCRIPT_HASH_HANDOVER) {
@@ -482,13 +484,18 @@ static void random_call(chance *c, command_line *to)
         call_fair(c, to, names[which]);
         return;
     }
-    if (chance_ppm(c, 900000)) {
+    bool tokenless = which < 2 && chance_ppm(c, 150000);
+    if (!tokenless && chance_ppm(c, 900000)) {
         call_layout(c, to, names[which], &rl_layouts[kind]);
         return;
     }
-    rl_script_id id = others[chance_below(c, 7)];
+    rl_script_id id =
+        tokenless ? RL_SCRIPT_TOKENLESS_ACQUIRE : others[chance_below(c, 7)];
     to->argv[1] = (word){rl_scripts[id].sha1, 40};
-    call_short(c, to, names[which], id);
+    if (tokenless)
+        call_acquire(c, to, names[which], (int)chance_below(c, HOLDERS), true);
+    else
+        call_short(c, to, names[which], id);
 }
 
 /* --- plain commands ------------------------------------------------------- */

@@ -365,6 +365,8 @@ static void derive(config *c, uint64_t seed)
     }
     if (seed % 5 == 2 && c->layout == 0)
         c->fair = (int64_t)(1 + seed / 5 % 2);
+    if (seed % 4 == 2 && c->layout == 0 && !c->fair && !is_group(c))
+        c->no_tokens = (int64_t)(1 + seed / 4 % 2);
     c->braced = seed % 9 == 4;
     c->kill_at_ms = seed % 12 == 7 ? (int64_t)(100 + seed / 12 % 3000) : 0;
     c->dark_us = (int64_t[]){10000, 1000000, 8000000}[seed / 11 % 3];

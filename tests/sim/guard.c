@@ -66,7 +66,7 @@ static written *begin(owner *o)
     if (!o->hold[t] || things[t].is_red || writes_n == WRITES_MAX)
         return NULL;
     uint64_t token = o->hold[t]->token;
-    if (!token)
+    if (!token && !judge_is_tokenless(t))
         return NULL;
     written *x = &writes[writes_n];
     *x = (written){.o = o,

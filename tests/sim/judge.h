@@ -27,7 +27,7 @@ struct hold {
     program *g;
     int thing, thread; /* the thread's id */
     char label[24];    /* of an owner that is no thread */
-    uint64_t token;    /* 0: it was lost before that could be asked */
+    uint64_t token; /* 0: it was lost before that could be asked, or has none */
     int levels;
     int64_t asked;     /* when the acquire began */
     int64_t from, to;  /* for so long it was believed in, at least */
@@ -44,6 +44,9 @@ struct hold {
 };
 
 extern hold *holds[THINGS_MAX];
+
+/* Does no hold of it have a token? */
+bool judge_is_tokenless(int thing);
 
 /* A call of the API that asks a server. */
 struct act {

@@ -21,9 +21,10 @@ static struct {
 } losses[LOSSES_MAX];
 static int losses_n;
 
+/* Of what has no token it is found at the end, if at all. */
 static hold *hold_of(const program *g, int thing, uint64_t token)
 {
-    for (hold *h = holds[thing]; h; h = h->next)
+    for (hold *h = holds[thing]; h && token; h = h->next)
         if (h->g == g && h->token == token)
             return h;
     return NULL;
@@ -69,7 +70,7 @@ static void told(program *g, const rlock_event *e)
         finding("judge 4: the loss of \"%s\", which is no lock", e->name);
     for (int i = 0; i < losses_n; i++)
         if (losses[i].g == g && losses[i].thing == t &&
-            losses[i].token == e->token)
+            losses[i].token == e->token && e->token)
             finding("judge 4: the loss of %s, token %llu, is told twice",
                     e->name, (unsigned long long)e->token);
     if (losses_n == LOSSES_MAX)
@@ -104,7 +105,7 @@ static void looked(hold *h, const look *l)
 /* --- at the end ----------------------------------------------------------- */
 
 /* Of a loss whose token nobody was told, who was to have it: he may have lost it
-   before he could be told. */
+   before he could be told; or there is none. */
 static bool may_be_of(int i, const hold *h)
 {
     return h->g == losses[i].g && !h->token && h->asked <= losses[i].at;
@@ -205,9 +206,9 @@ static void check_told(const hold *h)
                 "it, is told %d times",
                 things[h->thing].name, (unsigned long long)h->token, n);
     /* A client that is closed soon after it may not be told. */
-    if (n == 0 && h->is_gone && h->token && h->ended &&
-        h->g->closing_at - h->ended > 5 * S && !may_lack_memory(h) &&
-        judge_is_heard(h))
+    if (n == 0 && h->is_gone && (h->token || judge_is_tokenless(h->thing)) &&
+        h->ended && h->g->closing_at - h->ended > 5 * S &&
+        !may_lack_memory(h) && judge_is_heard(h))
         finding("judge 4: the loss of %s, token %llu, was never told",
                 things[h->thing].name, (unsigned long long)h->token);
 }

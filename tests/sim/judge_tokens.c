@@ -2,7 +2,8 @@
  * Judge 5: the token of a hold is larger than that of each hold whose acquire
  * had returned before this one was asked for; it is the same for as long as the
  * hold lasts, and no other hold's. The count is the levels taken. The server knows
- * the token for as long as a hold is renewed.
+ * the token for as long as a hold is renewed. Where nobody wants tokens there are
+ * none, here and there.
  */
 #include <stdio.h>
 #include <string.h>
@@ -28,8 +29,17 @@ static bool is_known(const hold *h, const hold *o)
            (is_shaken(h) || is_shaken(o));
 }
 
+bool judge_is_tokenless(int thing)
+{
+    return cfg.no_tokens == 1 && !things[thing].is_red;
+}
+
 static void taken(hold *h)
 {
+    if (h->token && judge_is_tokenless(h->thing))
+        finding(
+            "judge 5: a hold of %s, which nobody wants a token of, has %llu",
+            things[h->thing].name, (unsigned long long)h->token);
     for (const hold *o = holds[h->thing]; o; o = o->next) {
         if (o == h || !o->token || !h->token)
             continue;
@@ -49,15 +59,20 @@ static void taken(hold *h)
 static void expect_kept(const hold *h)
 {
     const thing *t = &things[h->thing];
+    bool is_none = judge_is_tokenless(h->thing);
     char name[60];
     word lock = {t->name, strlen(t->name)}, key = {name, 0};
     if (t->is_red || (cfg.cluster && !cfg.calm) || !h->is_renewed ||
-        !judge_is_sound() || is_shaken(h))
+        !judge_is_sound() || is_shaken(h) || (!h->token && !is_none))
         return;
     key.len = (size_t)key_beside(name, sizeof name, "rlock_token", t->name);
     server *s = server_in_office(t->home, t->name);
     server_set_clock(s);
-    if (store_find(&s->store, &lock) && !store_find(&s->store, &key))
+    bool is_known = store_find(&s->store, &key) != NULL;
+    if (is_none && is_known)
+        finding("judge 5: the server knows a token of %s, which nobody wants",
+                t->name);
+    if (store_find(&s->store, &lock) && !is_known && !is_none)
         finding("judge 5: owner %d has %s, and the server knows its token no "
                 "more",
                 h->o->id, t->name);

@@ -99,7 +99,8 @@
     X(turn_ms, 0)                                                              \
     X(grants, 0) /* 1: of all clients; 2: of every other */                    \
     X(layout, 0)                                                               \
-    X(fair, 0) /* 1: all locks in hashes are; 2: some handles are */           \
+    X(fair, 0)      /* 1: all locks in hashes are; 2: some handles are */      \
+    X(no_tokens, 0) /* 1: no lock in a hash has; 2: some handles do without */ \
     X(local_levels, 0)                                                         \
     X(plain, 0) /* made and freed without options */                           \
     X(max_hold_ms, 0)                                                          \

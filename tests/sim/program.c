@@ -97,7 +97,8 @@ int thing_of(const char *name)
 /* What has no options of its own. */
 static bool is_plain(void)
 {
-    return !cfg.layout && !cfg.local_levels && !cfg.fair && cfg.plain;
+    return !cfg.layout && !cfg.local_levels && !cfg.fair && !cfg.no_tokens &&
+           cfg.plain;
 }
 
 /* All who use a Red lock say the longest lease that any of them uses. */
@@ -124,6 +125,8 @@ static rlock_status make_single(program *g, const thing *t, rlock **out)
     o.local_levels = cfg.local_levels;
     o.layout = (rlock_layout)cfg.layout;
     o.fair = cfg.fair == 1 || (cfg.fair == 2 && chance_below(&w.dice, 2));
+    bool is_one = cfg.no_tokens == 2 && chance_below(&w.dice, 2);
+    o.no_tokens = cfg.no_tokens == 1 || is_one;
     o.min_replicas = cfg.spelled ? (int)cfg.min_replicas : 0;
     return rlock_new_ex(g->client[t->home], t->name, strlen(t->name), &o, out);
 }
