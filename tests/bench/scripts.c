@@ -19,7 +19,7 @@
 #define PAIRS  10000 /* a round of one subject */
 #define DEEP   50
 
-enum { RAW, LOCK, PING, SUBJECTS };
+enum { RAW, LOCK, TOKENLESS, PING, SUBJECTS };
 
 typedef struct subject {
     rl_bytes call; /* both commands */
@@ -28,21 +28,21 @@ typedef struct subject {
     double us[ROUNDS];
 } subject;
 
-static rl_hold *a_hold(void)
+static rl_hold *a_hold(unsigned layout)
 {
     rl_hold *h = bench_alloc(1, sizeof *h + sizeof NAME);
     h->record = bench_alloc(1, sizeof *h->record + sizeof OWNER);
     h->record->name_len = sizeof OWNER - 1;
     memcpy(h->record->name, OWNER, sizeof OWNER);
-    h->layout = RLOCK_LAYOUT_HASH;
+    h->layout = (uint8_t)layout;
     h->name_len = sizeof NAME - 1;
     memcpy(h->name, NAME, sizeof NAME);
     return h;
 }
 
-static void write_lock(subject *s)
+static void write_lock(subject *s, unsigned layout)
 {
-    rl_hold *h = a_hold();
+    rl_hold *h = a_hold(layout);
     rl_request r = {.lease_ms = 30000, .level = 1, .bell = ""};
     rl_call_acquire(&s->call, false, h, &r);
     rl_call_release(&s->call, false, h, 0, false, "");
@@ -110,13 +110,13 @@ static void measure(redisContext *c, subject s[SUBJECTS], int deep)
     }
 }
 
-static void row(const char *what, double limit, subject s[SUBJECTS])
+static void row(const char *what, double limit, subject s[SUBJECTS], int which)
 {
     double us[SUBJECTS];
     for (int i = 0; i < SUBJECTS; i++)
         us[i] = bench_median(s[i].us, ROUNDS);
-    bench_row(what, limit, us[LOCK] / us[RAW], "",
-              "%.1f µs against %.1f µs, PING %.1f µs", us[LOCK], us[RAW],
+    bench_row(what, limit, us[which] / us[RAW], "",
+              "%.1f µs against %.1f µs, PING %.1f µs", us[which], us[RAW],
               us[PING]);
 }
 
@@ -137,15 +137,18 @@ int main(int argc, char **argv)
     bench_load_raw(c, sha1);
     load(c, RL_SCRIPT_HASH_ACQUIRE);
     load(c, RL_SCRIPT_HASH_RELEASE);
+    load(c, RL_SCRIPT_TOKENLESS_ACQUIRE);
     write_raw(&s[RAW], sha1);
-    write_lock(&s[LOCK]);
+    write_lock(&s[LOCK], RLOCK_LAYOUT_HASH);
+    write_lock(&s[TOKENLESS], RL_LAYOUT_TOKENLESS);
     write_ping(&s[PING]);
     measure(c, s, 1);
     row("the server's processor time for an uncontended pair, one at a time, "
         "as a multiple of `SET NX PX` + compare-and-delete",
-        1.5, s);
+        1.5, s, LOCK);
     measure(c, s, DEEP);
-    row("- the same, 50 in flight", 3.0, s);
+    row("- the same, 50 in flight", 3.0, s, LOCK);
+    row("- the same, 50 in flight, with `no_tokens`", 2.1, s, TOKENLESS);
     for (int i = 0; i < SUBJECTS; i++)
         rl_bytes_fini(&s[i].call);
     redisFree(c);
