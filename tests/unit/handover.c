@@ -141,8 +141,7 @@ TEST(handover, other_layouts_are_freed)
     static const rl_target string_job = {.name = "job",
                                          .len = 3,
                                          .scope = RLOCK_LAYOUT_STRING,
-                                         .layout =
-                                             RLOCK_LAYOUT_STRING};
+                                         .layout = RLOCK_LAYOUT_STRING};
     pair t;
     open_pair_of(&t, &string_job, 60000);
     t.h->scope = RLOCK_LAYOUT_STRING;

@@ -155,8 +155,7 @@ TEST(turn, without_tokens_none_is_kept_and_it_is_passed_on_as_often)
     static const rl_target tokenless = {.name = "job",
                                         .len = 3,
                                         .scope = RLOCK_LAYOUT_HASH,
-                                        .layout =
-                                            &rl_layouts[RL_LAYOUT_TOKENLESS]};
+                                        .layout = RL_LAYOUT_TOKENLESS};
     pair t;
     third w;
     play_open(&t.p, 1);
