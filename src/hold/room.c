@@ -51,8 +51,6 @@ static rl_room *find_locked(rl_rooms *r, const void *name, size_t len,
                             uint64_t scope) RL_REQUIRES(&r->mutex)
 {
     key k = {name, len, scope};
-    if (r->map.count == 0) /* mostly: then no hash is needed */
-        return NULL;
     rl_map_node *n = rl_map_find(&r->map, rl_hash(name, len, 0), &k);
     return n ? RL_CONTAINER(n, rl_room, node) : NULL;
 }
@@ -295,11 +293,10 @@ void rl_rooms_hold_back(rl_rooms *r, const void *name, size_t len,
                         int64_t until_us)
 {
     uint64_t hash = rl_hash(name, len, 0);
-    rl_courtesy *c = &r->courtesy[hash % RL_COURTESIES];
     rl_mutex_lock(&r->mutex);
-    if (c->until_us == 0)
-        atomic_fetch_add(&r->occupied, 1);
-    *c = (rl_courtesy){hash, until_us};
+    r->courtesy[hash % RL_COURTESIES] = (rl_courtesy){hash, until_us};
+    if (until_us > atomic_load(&r->courteous_us))
+        atomic_store(&r->courteous_us, until_us);
     rl_mutex_unlock(&r->mutex);
 }
 
@@ -331,7 +328,7 @@ bool rl_rooms_have(rl_rooms *r, const rl_target *what)
 
 bool rl_rooms_is_owed(rl_rooms *r, const rl_target *what, int64_t now_us)
 {
-    if (rl_rooms_are_empty(r))
+    if (rl_rooms_are_empty(r) && atomic_load(&r->courteous_us) <= now_us)
         return false;
     uint64_t hash = rl_hash(what->name, what->len, 0);
     rl_mutex_lock(&r->mutex);

@@ -112,9 +112,10 @@ typedef struct rl_rooms {
     rl_list waiters; /* of all rooms; who has waited for longest first */
     rl_map listeners;
     rl_courtesy courtesy[RL_COURTESIES];
-    /* How many rooms there are; and one more for each courtesy that has been used,
-       and once it is closed. Also read without the mutex. */
+    /* Also read without the mutex: how many rooms there are, and one more once it
+       is closed; and when the last courtesy ends. */
     atomic_size_t occupied;
+    atomic_int_least64_t courteous_us;
     size_t lines; /* how many rooms of those in line there are */
     bool closed;
     atomic_bool hears; /* the doorbell is subscribed, as far as is known */
@@ -232,9 +233,9 @@ bool rl_room_was_open(rl_rooms *r, const rl_waiter *w);
 int64_t rl_rooms_longest(rl_rooms *r);
 
 /*
- * Nobody waits, and nothing is owed to anybody: mostly so, and then the mutex is
- * not needed. Who enters meanwhile comes later than this look, as he would if it
- * had been made with the mutex.
+ * Nobody waits, and they are not closed: mostly so, and then the mutex is not
+ * needed. Who enters meanwhile comes later than this look, as he would if it had
+ * been made with the mutex.
  */
 static inline bool rl_rooms_are_empty(const rl_rooms *r)
 {

@@ -422,6 +422,7 @@ TEST(room, the_next_comer_is_held_back_for_who_was_rung)
     EXPECT(rl_rooms_is_owed(&r, &job, NOW_US + 499));
     EXPECT(!rl_rooms_is_owed(&r, &job, NOW_US + 500));
     EXPECT(!rl_rooms_is_owed(&r, &other, NOW_US));
+    EXPECT(rl_rooms_are_empty(&r)); /* to who looks for somebody who waits */
     enter(&r, &g, &job);
     EXPECT_INT(rl_room_held_back_until(&r, &g.waiter), NOW_US + 500);
     close_with(&r, &g, 1);
