@@ -116,6 +116,7 @@ static void enter_locked(rl_rooms *r, rl_waiter *w) RL_REQUIRES(&r->mutex)
 {
     rl_link *at = &r->waiters.head;
     rl_list_add_last(&w->room->waiters, &w->link);
+    w->room->crowd++;
     if (w->room->scope == RL_LATCH_SCOPE)
         return;
     while (at->prev != &r->waiters.head &&
@@ -162,6 +163,7 @@ bool rl_room_leave(rl_rooms *r, rl_waiter *w, bool acquired)
     rl_mutex_lock(&r->mutex);
     bool was_front = front_of(room) == w;
     rl_list_remove(&w->link);
+    room->crowd--;
     rl_list_remove(&w->aged);
     if (acquired)
         unqueue_locked(r, room);
@@ -219,6 +221,14 @@ bool rl_room_has_to_ask(rl_rooms *r, const rl_waiter *w)
     bool has_to = front_of(w->room) == w || !w->stands;
     rl_mutex_unlock(&r->mutex);
     return has_to;
+}
+
+size_t rl_room_crowd(rl_rooms *r, const rl_waiter *w)
+{
+    rl_mutex_lock(&r->mutex);
+    size_t crowd = w->room->line ? 0 : w->room->crowd;
+    rl_mutex_unlock(&r->mutex);
+    return crowd;
 }
 
 int64_t rl_room_ticket(rl_rooms *r, const rl_waiter *w)

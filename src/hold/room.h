@@ -72,6 +72,7 @@ typedef struct rl_waiter {
 struct rl_room {
     rl_map_node node;
     rl_list waiters; /* the first is the front */
+    size_t crowd;    /* how many there are */
     int64_t ticket;  /* the client's place in the server's queue; 0: none yet */
     int64_t outage_us; /* since when the server fails; 0: it answers */
     int64_t busy_us;   /* when the server last said that it is held; in line, to
@@ -155,6 +156,9 @@ bool rl_room_is_front(rl_rooms *r, const rl_waiter *w);
 
 /* Is it to ask: the front, or one in line who does not stand? */
 bool rl_room_has_to_ask(rl_rooms *r, const rl_waiter *w);
+
+/* How many wait with it; 0: in line, where each looks whether it stands yet. */
+size_t rl_room_crowd(rl_rooms *r, const rl_waiter *w);
 
 /*
  * For one in line: with its next try it stands there, for the hold with this id;

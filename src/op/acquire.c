@@ -20,6 +20,11 @@
 #define FIRST_PAUSE_US (20 * 1000)
 #define LAST_PAUSE_US  (500 * 1000)
 
+/* Who is not the front looks once more rarely for each so many who wait with him, and
+   so much more rarely at most. */
+#define GROUP       16
+#define RAREST_LOOK 10
+
 /*
  * Before it begins to wait: or is it waited for by whom it would wait for? Who
  * holds nothing is not.
@@ -223,12 +228,18 @@ static bool has_to_ask(const rl_acquire *a, int64_t now_us)
            (marked && now_us - a->tried_us > RL_MARKED_US);
 }
 
-/* Who is not the front becomes it unasked. Of permits, the others may come back
-   without a ring. */
+/*
+ * Who is not the front becomes it unasked: he is woken then, unless the lock is to be
+ * handed over to him, so he need not look often. Among many he does so more rarely:
+ * 10,000 that look every 2 s take 3 % of a processor. Of permits, the others may come
+ * back without a ring.
+ */
 static int64_t becomes_front_us(const rl_acquire *a)
 {
     bool permits = rl_target_layout(a->what)->kind == RLOCK_KIND_PERMIT;
-    return rl_jitter(permits ? RL_FOREIGN_LOOK_US : RL_LOOK_US);
+    int64_t groups = rl_room_crowd(&a->home->rooms, &a->waiter) / GROUP;
+    return rl_jitter(permits ? RL_FOREIGN_LOOK_US
+                             : RL_LOOK_US * rl_min(1 + groups, RAREST_LOOK));
 }
 
 /* In the room: what is next for who stands in line? */

@@ -31,6 +31,32 @@ TEST(acquire, who_does_not_wait_is_told_that_it_is_busy)
     close_wait(&w, RLOCK_BUSY);
 }
 
+/* How long, in s, who enters behind so many others sleeps if nobody wakes him. */
+static int64_t sleeps_behind(int many)
+{
+    wait_for w;
+    static rl_waiter other[1000];
+    open_wait(&w, 60000);
+    for (int i = 0; i < many; i++)
+        EXPECT(rl_room_enter(&core(&w)->rooms, &other[i], &play_job, NULL,
+                             &w.p.waker, 0));
+    EXPECT_INT(begin(&w), RL_SLEEP);
+    int64_t slept_us = w.a.op.sleep_us - w.p.now_us;
+    for (int i = 0; i < many; i++)
+        rl_room_leave(&core(&w)->rooms, &other[i], false);
+    EXPECT_INT(play_wake(&w.p), RL_ASK); /* he is the front now */
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    close_wait(&w, RLOCK_OK);
+    return slept_us / (1000 * MS);
+}
+
+TEST(acquire, who_is_behind_many_looks_whether_he_is_the_front_more_rarely)
+{
+    EXPECT_BETWEEN(sleeps_behind(1), 1, 2);
+    EXPECT_BETWEEN(sleeps_behind(60), 6, 10); /* four times as long */
+    EXPECT_BETWEEN(sleeps_behind(1000), 15, 25);
+}
+
 TEST(acquire, who_does_not_wait_asks_though_others_wait)
 {
     wait_for w;
