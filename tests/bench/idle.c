@@ -1,21 +1,24 @@
 /*
  * What a waiter asks the server while nothing happens, and what an owner: one
  * client keeps a lock, and another waits for one that somebody else keeps, once and
- * 10,000 times. MONITOR shows what arrives.
+ * 10,000 times. MONITOR shows what arrives. And how many threads many clients have.
  */
 #include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "pairs.h"
 #include "rounds.h"
 
 #define WAIT_MS  11000
 #define WAITERS  10000
+#define CLIENTS  1000
 #define SETTLE_S 0.5
 #define WINDOW_S 10.0
+#define LONG_S   25.0 /* each of many has looked by then */
 
 static void *wait_in_vain(void *lk)
 {
@@ -149,13 +152,30 @@ static void measure_waiters(const char *uri, redisContext *c)
     }
     count_commands(c, 5 * SETTLE_S);
     double cpu_s = bench_cpu_s();
-    int commands = count_commands(c, WINDOW_S);
+    int commands = count_commands(c, LONG_S);
     cpu_s = bench_cpu_s() - cpu_s;
     bench_row("commands per second of 10,000 waits for one lock", 1,
-              commands / WINDOW_S, "", "%d in %g s", commands, WINDOW_S);
-    bench_row("- the client's processor", 0.5, cpu_s / WINDOW_S * 100, " %",
-              "%.0f ms in %g s", cpu_s * 1e3, WINDOW_S);
+              commands / LONG_S, "", "%d in %g s", commands, LONG_S);
+    bench_row("- the client's processor", 0.5, cpu_s / LONG_S * 100, " %",
+              "%.0f ms in %g s", cpu_s * 1e3, LONG_S);
     loop_cancel(&l);
+}
+
+/* Each holds a lock of its own. */
+static void measure_clients(const char *uri)
+{
+    struct rlimit most;
+    bench_check(getrlimit(RLIMIT_NOFILE, &most) == 0, "getrlimit");
+    most.rlim_cur = most.rlim_max;
+    bench_check(setrlimit(RLIMIT_NOFILE, &most) == 0, "setrlimit");
+    int threads = bench_threads();
+    for (int i = 0; i < CLIENTS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "bench:%d", i);
+        bench_ok(rlock_lock(bench_lock(bench_client(uri), name)));
+    }
+    bench_row("threads that 1,000 clients start which hold a lock each",
+              CLIENTS, bench_threads() - threads, "", "-");
 }
 
 int main(int argc, char **argv)
@@ -166,5 +186,6 @@ int main(int argc, char **argv)
     measure_waiter(uri, c);
     measure_waiters(uri, c);
     redisFree(c);
+    measure_clients(uri);
     return 0;
 }

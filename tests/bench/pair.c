@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench.h"
+#include "rounds.h"
 
 #define CYCLES 1500
 #define BLOCK  20 /* of one subject, between two readings of the clock */
@@ -114,6 +114,14 @@ static double block(server *s, int subject)
     return (double)(bench_now_ns() - began) / 1000 / BLOCK;
 }
 
+/* The same of the processor's time, of all threads of this process. */
+static double block_cpu(server *s, int subject)
+{
+    double began_s = bench_cpu_s();
+    block(s, subject);
+    return (bench_cpu_s() - began_s) * 1e6 / BLOCK;
+}
+
 static double long_block(server *s, int subject)
 {
     int64_t began = bench_now_ns(), now;
@@ -126,29 +134,36 @@ static double long_block(server *s, int subject)
     return (double)(now - began) / 1000 / rounds;
 }
 
-static void measure(server *s, double (*one)(server *, int), int cycles,
-                    double *us[SUBJECTS])
+/* What is measured of a subject at a time, and how often. */
+typedef struct yardstick {
+    double (*one)(server *s, int subject);
+    int cycles;
+} yardstick;
+
+static const yardstick quiet = {block, CYCLES}, cpu = {block_cpu, CYCLES},
+                       busy = {long_block, BUSY_CYCLES};
+
+static void measure(server *s, const yardstick *y, double *us[SUBJECTS])
 {
     for (int i = 0; i < SUBJECTS; i++)
         block(s, i); /* connects, loads scripts */
-    for (int cycle = 0; cycle < cycles; cycle++) {
+    for (int cycle = 0; cycle < y->cycles; cycle++) {
         for (int i = 0; i < SUBJECTS; i++) {
             int subject = (cycle + i) % SUBJECTS;
-            us[subject][cycle] = one(s, subject);
+            us[subject][cycle] = y->one(s, subject);
         }
     }
 }
 
-static void compare(server *s, bool busy, double median[SUBJECTS])
+static void compare(server *s, const yardstick *y, double median[SUBJECTS])
 {
-    int cycles = busy ? BUSY_CYCLES : CYCLES;
     double *us[SUBJECTS];
     for (int i = 0; i < SUBJECTS; i++)
-        us[i] = bench_alloc((size_t)cycles, sizeof(double));
+        us[i] = bench_alloc((size_t)y->cycles, sizeof(double));
     bench_begin();
-    measure(s, busy ? long_block : block, cycles, us);
+    measure(s, y, us);
     for (int i = 0; i < SUBJECTS; i++) {
-        median[i] = bench_median(us[i], (size_t)cycles);
+        median[i] = bench_median(us[i], (size_t)y->cycles);
         free(us[i]);
     }
 }
@@ -156,7 +171,7 @@ static void compare(server *s, bool busy, double median[SUBJECTS])
 static void compare_looking(server *s, const char *uri, double median[SUBJECTS])
 {
     s->looking = connect_looking(uri);
-    compare(s, false, median);
+    compare(s, &quiet, median);
     redisFree(s->looking);
     s->looking = NULL;
 }
@@ -204,7 +219,7 @@ static void beside_neighbour(server *s, double median[SUBJECTS])
     atomic_bool stop = false;
     bench_check(pthread_create(&thread, NULL, neighbour, &stop) == 0,
                 "no thread");
-    compare(s, true, median);
+    compare(s, &busy, median);
     atomic_store(&stop, true);
     pthread_join(thread, NULL);
 }
@@ -215,6 +230,14 @@ static void row(const char *what, double limit, const double us[SUBJECTS])
               "%.1f µs against %.1f µs, with `rlock_trylock` %.1f µs, PING "
               "%.1f µs",
               us[LOCK], us[RAW], us[TRYLOCK], us[PING]);
+}
+
+static void row_of_cpu(server *s, const char *what)
+{
+    double us[SUBJECTS];
+    compare(s, &cpu, us);
+    bench_row(what, 1.2, us[LOCK] / us[RAW], "", "%.1f µs against %.1f µs",
+              us[LOCK], us[RAW]);
 }
 
 int main(int argc, char **argv)
@@ -238,7 +261,7 @@ int main(int argc, char **argv)
                "that looks out for its answers",
                "%.2f; %.1f µs against %.1f µs", us[LOCK] / us[LOOKING],
                us[LOCK], us[LOOKING]);
-    compare(&remote, false, us);
+    compare(&remote, &quiet, us);
     row("- the uncontended pair over TCP", 1.10, us);
     beside_neighbour(&local, us);
     row("- beside a busy neighbour on the client's processor, Unix socket", 1.5,
@@ -246,11 +269,15 @@ int main(int argc, char **argv)
     beside_neighbour(&remote, us);
     row("- the same over TCP", 1.5, us);
     if (placed && bench_place(uri, false)) {
-        compare(&local, false, us);
+        compare(&local, &quiet, us);
         bench_note("- client and server on one processor, quiet",
                    "%.2f; %.1f µs against %.1f µs, PING %.1f µs",
                    us[LOCK] / us[RAW], us[LOCK], us[RAW], us[PING]);
     }
+    bench_place(uri, true);
+    row_of_cpu(&local, "- the client's processor for a pair, Unix socket, as a "
+                       "multiple of that of raw hiredis");
+    row_of_cpu(&remote, "- the same over TCP");
     part(&local);
     part(&remote);
     return 0;
