@@ -1,6 +1,7 @@
 #!/bin/sh
 # figures.sh draw|check
 # figures.sh write MACHINE RUN...
+# figures.sh missed RUN...
 #
 # src/doc/figures/figures.json has what the benchmarks measured, a row a line. `draw`
 # writes the tables of src/doc/figures.md and the plots beside the JSON anew from it;
@@ -9,6 +10,8 @@
 # runs into it first: each RUN a file with what run.sh prints, where each row begins
 # with its program's name. A row is known by its program and its number there; a
 # second figure in a cell is one of its own (4.2). Rows that no run has keep theirs.
+# `missed` says which rows of runs are beyond their aims in each of them, and fails if
+# some are, or if none has an aim.
 set -eu
 
 LC_ALL=C
@@ -70,6 +73,23 @@ write() {
     cp "$work/json" $folder/figures.json
 }
 
+missed() {
+    awk -F ' *[|] *' '
+        $1 == "" || NF < 4 { next }
+        { key = $1 " " ++rows[FILENAME, $1] }
+        $3 !~ /^[0-9]/ { next }
+        !(key in least) || $4 + 0 < least[key] { least[key] = $4 + 0 }
+        { aim[key] = $3 + 0; what[key] = $1 ": " $2; aims++ }
+        END {
+            for (key in least)
+                if (least[key] > aim[key] && ++n)
+                    printf "%s: at most %g, at least %g\n", what[key], aim[key],
+                        least[key]
+            printf "%d missed\n", n
+            exit n > 0 || !aims
+        }' "$@"
+}
+
 # as_drawn FOLDER: is what is there what the documents have?
 as_drawn() {
     diff -u src/doc/figures.md "$1/figures.md" || return 1
@@ -89,7 +109,15 @@ differs() {
         exit 1
     fi
 }
+# A row is missed if it is in each run, and where there is none nothing is reached.
+check_missed() {
+    echo 'pair | a lock | 1.1 | 1.2 (missed) | - |' >"$work/over"
+    echo 'pair | a lock | 1.1 | 1.0 | - |' >"$work/within"
+    missed "$work/over" "$work/within" >/dev/null &&
+        ! missed "$work/over" >/dev/null && ! missed /dev/null >/dev/null
+}
 check() {
+    check_missed
     mkdir "$work/drawn"
     draw "$work/drawn" $folder/figures.json
     as_drawn "$work/drawn"
@@ -119,8 +147,12 @@ draw | write)
 check)
     check
     ;;
+missed)
+    shift
+    missed "$@"
+    ;;
 *)
-    sed -n 's/^# \(figures.sh [dw]\)/usage: \1/p' "$0" >&2
+    sed -n 's/^# \(figures.sh [dwm]\)/usage: \1/p' "$0" >&2
     exit 2
     ;;
 esac
