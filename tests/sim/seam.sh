@@ -47,9 +47,9 @@ mmap munmap madvise sysconf
 # Of what they are given they make the same each time.
 pure='
 memcpy memcmp bcmp memchr memset memmove strlen strcmp strncmp strcasecmp strncasecmp
-strchr strrchr strstr strcpy strncpy strspn strcspn
+strchr strrchr strstr stpcpy strcpy strncpy strspn strcspn
 strtol strtoll strtoul strerror snprintf vsnprintf qsort
-__memcpy_chk __memmove_chk __memset_chk __strcpy_chk __strncpy_chk
+__memcpy_chk __memmove_chk __memset_chk __stpcpy_chk __strcpy_chk __strncpy_chk
 __snprintf_chk __vsnprintf_chk __sprintf_chk
 __isoc23_strtol __isoc23_strtoll __isoc23_strtoul
 __ctype_b_loc __ctype_tolower_loc __ctype_toupper_loc __xpg_strerror_r
