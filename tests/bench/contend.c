@@ -191,26 +191,23 @@ static void row(const char *uri, int processes, int threads, int64_t turn_ms,
               r.per_second, r.least, r.most, r.unlike);
 }
 
-/* Two processes of 8 threads: by how much one gets more sections. */
-static void share(const char *uri, int64_t slow_us, int64_t turn_ms)
+/* By how much the process that gets the most has more sections than that with the
+   fewest. */
+static void share(crowd c)
 {
     char what[160];
     double unlike[TURNS], calls[TURNS];
-    crowd c = {.uri = uri,
-               .processes = 2,
-               .threads = 8,
-               .slow_us = slow_us,
-               .turn_ms = turn_ms};
     for (int i = 0; i < TURNS; i++) {
         result r = run(c);
         unlike[i] = 1 / r.unlike;
         calls[i] = r.calls;
     }
     snprintf(what, sizeof what,
-             "- sections of one of 2 processes of 8 threads to those of the "
-             "other%s%s",
-             slow_us ? ", whose sections take 100 µs more" : "",
-             turn_ms ? ", with turns of 1 ms" : "");
+             "- sections of one of %d processes of %d threads to those of "
+             "another%s%s",
+             c.processes, c.threads,
+             c.slow_us ? ", whose sections take 100 µs more" : "",
+             c.turn_ms ? ", with turns of 1 ms" : "");
     double most = bench_median(unlike, TURNS);
     bench_row(what, 1.25, most, "",
               "the more to the fewer, of %d runs at best %.2f, at worst %.2f; "
@@ -261,10 +258,15 @@ int main(int argc, char **argv)
     row(uri, 4, 4, 0, 1.5);
     row(uri, 1, 16, 1, 0.1);
     row(uri, 2, 8, 1, 0.1);
-    share(uri, 0, 0);
-    share(uri, SLOW_US, 0);
-    share(uri, 0, 1);
-    share(uri, SLOW_US, 1);
+    crowd two = {.uri = uri, .processes = 2, .threads = 8};
+    share(two);
+    two.slow_us = SLOW_US;
+    share(two);
+    two.turn_ms = 1;
+    two.slow_us = 0;
+    share(two);
+    two.slow_us = SLOW_US;
+    share(two);
     crowd fair = {.uri = uri, .processes = 8, .threads = 1, .fair = true};
     special(fair,
             "script calls per critical section of a fair lock, 8 processes",
@@ -274,5 +276,6 @@ int main(int argc, char **argv)
             "script calls per critical section with `grants`, 8 processes",
             2.1);
     compare_two(uri);
+    share((crowd){.uri = uri, .processes = 4, .threads = 4});
     return 0;
 }
