@@ -240,6 +240,21 @@ static void row_of_cpu(server *s, const char *what)
               us[LOCK], us[RAW]);
 }
 
+static void rows_looking(server *s, const char *uri)
+{
+    double us[SUBJECTS];
+    compare_looking(s, uri, us);
+    row("uncontended `rlock_lock` + `rlock_unlock`, as a multiple of `SET NX "
+        "PX` + compare-and-delete, Unix socket",
+        1.10, us);
+    bench_row("- three levels deep with `local_levels`, as a multiple of one",
+              1.05, us[NESTED] / us[LOCK], "", "%.1f µs", us[NESTED]);
+    bench_note("- the uncontended pair, as a multiple of the same by hiredis "
+               "that looks out for its answers",
+               "%.2f; %.1f µs against %.1f µs", us[LOCK] / us[LOOKING],
+               us[LOCK], us[LOOKING]);
+}
+
 int main(int argc, char **argv)
 {
     const char *uri = bench_uri(argc, argv);
@@ -251,16 +266,7 @@ int main(int argc, char **argv)
     if (!placed)
         bench_note("- of the next rows", "client and server are wherever the "
                                          "kernel put them");
-    compare_looking(&local, uri, us);
-    row("uncontended `rlock_lock` + `rlock_unlock`, as a multiple of `SET NX "
-        "PX` + compare-and-delete, Unix socket",
-        1.10, us);
-    bench_row("- three levels deep with `local_levels`, as a multiple of one",
-              1.05, us[NESTED] / us[LOCK], "", "%.1f µs", us[NESTED]);
-    bench_note("- the uncontended pair, as a multiple of the same by hiredis "
-               "that looks out for its answers",
-               "%.2f; %.1f µs against %.1f µs", us[LOCK] / us[LOOKING],
-               us[LOCK], us[LOOKING]);
+    rows_looking(&local, uri);
     compare(&remote, &quiet, us);
     row("- the uncontended pair over TCP", 1.10, us);
     beside_neighbour(&local, us);
