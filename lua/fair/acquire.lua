@@ -35,6 +35,7 @@ if rcall('EXISTS', KEYS[1], KEYS[3], line) == 0 then
 end
 -- include: token.lua
 -- include: fair/grants.lua
+local tombstone = KEYS[3]
 
 local function reenter()
     -- include: known_token.lua
@@ -45,18 +46,7 @@ local function reenter()
     return known
 end
 
-if rcall('EXISTS', KEYS[3]) == 1 then
-    return {-2}
-end
-if rcall('HEXISTS', KEYS[1], holder) == 1 then
-    return reenter()
-end
-if level ~= '1' then
-    return {-1}
-end
-if (ARGV[5] or '0') == '0' and rcall('HEXISTS', KEYS[1], 'mode') == 1 then
-    return redis.error_reply('WRONGTYPE it is a read-write lock')
-end
+-- include: hash/already.lua
 -- include: line.lua
 -- include: who_has_it.lua
 local ticket, anew, gone = '0', 0, {}

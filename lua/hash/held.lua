@@ -13,16 +13,5 @@ local function reenter()
     return known
 end
 
-if rcall('EXISTS', tombstone) == 1 then
-    return {-2}
-end
-if rcall('HEXISTS', KEYS[1], holder) == 1 then
-    return reenter()
-end
-if level ~= '1' then
-    return {-1}
-end
-if (ARGV[5] or '0') == '0' and rcall('HEXISTS', KEYS[1], 'mode') == 1 then
-    return redis.error_reply('WRONGTYPE it is a read-write lock')
-end
+-- include: hash/already.lua
 return busy(rcall('PTTL', KEYS[1]), 0)
