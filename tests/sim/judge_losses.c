@@ -111,13 +111,24 @@ static bool may_be_of(int i, const hold *h)
     return h->g == losses[i].g && !h->token && h->asked <= losses[i].at;
 }
 
+/* Somebody has seen that it is lost, or what was taken with it. */
+static bool is_seen_gone(const hold *h)
+{
+    for (int t = 0; t < things_n; t++)
+        for (const hold *o = holds[t]; o; o = o->next)
+            if (o->bunch == h->bunch && o->is_gone)
+                return true;
+    return false;
+}
+
 /* One of those that may be, none for two losses: who has one already may be the
    loser of the other one. gone: only of those who have seen that they lost it. */
 static bool find_loser(int i, bool gone, int turn)
 {
     for (hold *h = holds[losses[i].thing]; h; h = h->next) {
         bunch *b = h->bunch;
-        if (!may_be_of(i, h) || (gone && !h->is_gone) || b->looked_at == turn)
+        if (!may_be_of(i, h) || b->looked_at == turn ||
+            (gone && !is_seen_gone(h)))
             continue;
         b->looked_at = turn;
         if (b->loss == KNOWN ||
