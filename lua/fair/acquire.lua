@@ -39,10 +39,7 @@ local tombstone = KEYS[3]
 
 local function reenter()
     -- include: known_token.lua
-    rcall('HSET', KEYS[1], holder, level)
-    if rcall('PTTL', KEYS[1]) < tonumber(lease) then
-        rcall('PEXPIRE', KEYS[1], lease)
-    end
+    -- include: hash/again.lua
     return known
 end
 

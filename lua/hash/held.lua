@@ -5,10 +5,7 @@
 
 local function reenter()
     local known = known_token()
-    rcall('HSET', KEYS[1], holder, level)
-    if rcall('PTTL', KEYS[1]) < tonumber(lease) then
-        rcall('PEXPIRE', KEYS[1], lease)
-    end
+    -- include: hash/again.lua
     -- include: hash/unqueue.lua
     return known
 end
