@@ -10,6 +10,10 @@ const rl_target play_job = {.name = "job",
                             .len = 3,
                             .scope = RLOCK_LAYOUT_HASH,
                             .layout = RLOCK_LAYOUT_HASH};
+const rl_target play_tokenless = {.name = "job",
+                                  .len = 3,
+                                  .scope = RLOCK_LAYOUT_HASH,
+                                  .layout = RL_LAYOUT_TOKENLESS};
 const rl_target play_red = {.name = "job",
                             .len = 3,
                             .scope = RL_SINGLE_SCOPES,

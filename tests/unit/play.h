@@ -91,6 +91,7 @@ typedef struct play {
 
 /* The lock "job" in the hash layout, and the same of a Red lock. */
 extern const rl_target play_job, play_red;
+extern const rl_target play_tokenless; /* play_job's lock, without tokens */
 
 void play_open(play *p, size_t clients);
 void play_close(play *p);

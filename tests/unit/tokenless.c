@@ -5,15 +5,10 @@
 
 #define NO_TOKEN "$1\r\n1\r\n" /* granted */
 
-static const rl_target tokenless = {.name = "job",
-                                    .len = 3,
-                                    .scope = RLOCK_LAYOUT_HASH,
-                                    .layout = RL_LAYOUT_TOKENLESS};
-
 static void open_tokenless(wait_for *w, int64_t wait_ms)
 {
     open_wait(w, wait_ms);
-    w->a.what = &tokenless;
+    w->a.what = &play_tokenless;
 }
 
 static rl_hold *first_held(wait_for *w)

@@ -152,20 +152,16 @@ TEST(turn, an_unlock_gives_the_hold_itself_to_the_next)
 
 TEST(turn, without_tokens_none_is_kept_and_it_is_passed_on_as_often)
 {
-    static const rl_target tokenless = {.name = "job",
-                                        .len = 3,
-                                        .scope = RLOCK_LAYOUT_HASH,
-                                        .layout = RL_LAYOUT_TOKENLESS};
     pair t;
     third w;
     play_open(&t.p, 1);
     core(&t)->set.turn_us = TURN_MS * MS;
-    wait_behind_hold(&t, &tokenless, 60000, RLOCK_WATCHDOG);
+    wait_behind_hold(&t, &play_tokenless, 60000, RLOCK_WATCHDOG);
     EXPECT(unlock(&t));
     EXPECT_STR(play_arg(&t.p, 0, KEEP_ARG), "-");
     EXPECT_INT(answer(&t, "$1\r\n1\r\n"), RL_DONE);
     EXPECT(t.next->extra && t.next->extra->left == KEPT && t.next->token == 0);
-    line_up_for(&t, &w, &tokenless);
+    line_up_for(&t, &w, &play_tokenless);
     EXPECT(pass(&t));
     EXPECT_INT(play_wake(&t.p), RL_DONE);
     EXPECT(t.next->extra->left == KEPT - 1 && t.next->token == 0);
