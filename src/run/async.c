@@ -288,11 +288,18 @@ static void call_loop_in_time(rl_async *a) RL_REQUIRES(&a->driving)
     call_loop_by(a, us);
 }
 
-/* Jobs are in the inbox: who drives begins them, the caller if nobody does. */
+/*
+ * Jobs are in the inbox: who drives begins them, the caller if nobody does. Behind
+ * those at desks, if who drove before had no steps left for all of them: they have
+ * begun earlier, and may stand in a server's line in the order in which they ask.
+ */
 static void begin_jobs(rl_async *a)
 {
     if (rl_mutex_try_lock(&a->driving)) {
+        bool others_first = a->most_steps == 0;
         a->most_steps = MOST_STEPS_INSTEAD;
+        if (others_first)
+            rl_async_look_at_desks(a, NULL, 0);
         begin_what_is_due(a);
         call_loop_in_time(a);
         rl_mutex_unlock(&a->driving);

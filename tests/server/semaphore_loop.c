@@ -113,6 +113,45 @@ TEST(semaphore_loop, a_hundred_waits_on_one_handle_are_served_in_their_order)
     scene_stop(&s);
 }
 
+static int told_of(const told *t, int n)
+{
+    int times = 0;
+    for (int i = 0; i < n; i++)
+        times += t[i].times;
+    return times;
+}
+
+/* The loop gives the connection to some of those who await it, and then to others. */
+TEST(semaphore_loop, who_starts_later_stands_behind_who_awaits_the_connection)
+{
+    enum { EARLY = 1000, WAITS = EARLY + 1500 };
+    static told t[WAITS];
+    scene s = scene_proxied(0, 0);
+    EXPECT(rlock_client_fd(s.cl) >= 0);
+    rlock_client *other = server_client(s.sv, NULL);
+    rlock_semaphore *pool = test_semaphore(s.cl, POOL, 1),
+                    *theirs = test_semaphore(other, POOL, 1);
+    rlock_permit *one = take(theirs, 1, RLOCK_WATCHDOG);
+    proxy_rule(s.px, "PING", PROXY_EVERY, PROXY_HOLD_REPLY, NULL);
+    for (int i = 0; i < EARLY; i++)
+        start(pool, 1, RLOCK_FOREVER, &t[i]);
+    EVENTUALLY(SOON, proxy_fired(s.px));
+    proxy_let_go(s.px);
+    for (int i = EARLY; i < WAITS; i++)
+        start(pool, 1, RLOCK_FOREVER, &t[i]);
+    EVENTUALLY(SOON, (rlock_client_dispatch(s.cl), standing_at(s.sv)) == WAITS);
+    give_back(one);
+    for (int i = 0; i < WAITS; i++) {
+        LOOP_UNTIL(s.cl, told_of(t, WAITS) > i);
+        EXPECT_INT(t[i].times, 1);
+        EXPECT_STATUS(release_on_loop(s.cl, t[i].p), RLOCK_OK);
+    }
+    rlock_semaphore_free(pool);
+    rlock_semaphore_free(theirs);
+    rlock_client_free(other);
+    scene_stop(&s);
+}
+
 /* The front looks four times a second for all of them. */
 TEST(semaphore_loop, a_thousand_who_stand_in_line_ask_as_one)
 {
