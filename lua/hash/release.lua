@@ -22,7 +22,6 @@
 -- Writes that a server out of memory refuses go through pcall: a release has
 -- to succeed there. A count that could not be written is put right by the next
 -- re-entry or release, which both say the level they want.
--- include: ring.lua
 -- include: release_args.lua
 local waits = KEYS[4]
 if waits and ARGV[6] ~= '' then
@@ -42,16 +41,20 @@ if rcall('HDEL', KEYS[1], ARGV[1]) == 0 then
     return unburied
 end
 local heard = waits and ARGV[2] ~= '' and rpcall(ARGV[5], ARGV[2], '0') or 0
-if waits and heard == 0 then
-    local token_key = KEYS[5]
-    -- include: clock.lua
-    -- include: fair/grants.lua
-    -- include: grant.lua
-    local rung, holder = ring(KEYS[2], KEYS[1], grant)
-    return unburied + (holder and 3 or rung and 2 or 1)
+local rung, holder = false, nil
+if rcall('EXISTS', KEYS[2]) == 1 then -- costs less than to pop nobody
+    -- include: ring.lua
+    if waits and heard == 0 then
+        local token_key = KEYS[5]
+        -- include: clock.lua
+        -- include: fair/grants.lua
+        -- include: grant.lua
+        rung, holder = ring(KEYS[2], KEYS[1], grant)
+    else
+        rung = ring(KEYS[2], KEYS[1])
+    end
 end
-local rung = ring(KEYS[2], KEYS[1])
 if not waits and ARGV[2] ~= '' then
     rpcall(ARGV[5] or 'PUBLISH', ARGV[2], '0')
 end
-return unburied + (rung and 2 or 1)
+return unburied + (holder and 3 or rung and 2 or 1)
