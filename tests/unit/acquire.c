@@ -31,8 +31,9 @@ TEST(acquire, who_does_not_wait_is_told_that_it_is_busy)
     close_wait(&w, RLOCK_BUSY);
 }
 
-/* How long, in s, who enters behind so many others sleeps if nobody wakes him. */
-static int64_t sleeps_behind(int many)
+/* Who enters behind so many others: how long, in s, he sleeps if nobody wakes him, and
+   until when. */
+static int64_t sleeps_behind(int many, int64_t *until_us)
 {
     wait_for w;
     static rl_waiter other[1000];
@@ -41,7 +42,8 @@ static int64_t sleeps_behind(int many)
         EXPECT(rl_room_enter(&core(&w)->rooms, &other[i], &play_job, NULL,
                              &w.p.waker, 0));
     EXPECT_INT(begin(&w), RL_SLEEP);
-    int64_t slept_us = w.a.op.sleep_us - w.p.now_us;
+    *until_us = w.a.op.sleep_us;
+    int64_t slept_us = *until_us - w.p.now_us;
     for (int i = 0; i < many; i++)
         rl_room_leave(&core(&w)->rooms, &other[i], false);
     EXPECT_INT(play_wake(&w.p), RL_ASK); /* he is the front now */
@@ -52,9 +54,22 @@ static int64_t sleeps_behind(int many)
 
 TEST(acquire, who_is_behind_many_looks_whether_he_is_the_front_more_rarely)
 {
-    EXPECT_BETWEEN(sleeps_behind(1), 1, 2);
-    EXPECT_BETWEEN(sleeps_behind(60), 6, 10); /* four times as long */
-    EXPECT_BETWEEN(sleeps_behind(1000), 15, 25);
+    int64_t us;
+    EXPECT_BETWEEN(sleeps_behind(1, &us), 1, 2);
+    EXPECT_BETWEEN(sleeps_behind(60, &us), 6, 10); /* four times as long */
+    EXPECT_BETWEEN(sleeps_behind(1000, &us), 15, 25);
+}
+
+/* A loop wakes up once for all whose time has come. */
+TEST(acquire, who_is_behind_many_looks_when_others_do)
+{
+    enum { WAITS = 40 };
+    int64_t first_us, us;
+    sleeps_behind(60, &first_us);
+    for (int i = 0; i < WAITS; i++) {
+        sleeps_behind(60, &us);
+        EXPECT_INT((us - first_us) % (100 * MS), 0);
+    }
 }
 
 TEST(acquire, who_does_not_wait_asks_though_others_wait)
