@@ -256,7 +256,7 @@ static void draw_rest(config *c, chance *dice)
    world takes four times as long. */
 static void draw_connections(config *c, chance *dice)
 {
-    c->tls = perhaps(dice, 12, PICK(12, 13));
+    c->tls = perhaps(dice, 30, PICK(12, 13));
     c->contexts = one_in(dice, 8) && !c->tls && !is_group(c);
     if (c->tls && c->calm && c->reds > 0)
         c->delay_us = 50;
