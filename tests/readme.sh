@@ -135,12 +135,12 @@ for file in README.md src/doc/*.md; do
     none pictured "$file"
 done
 
-for change in '/^## /{s/#//;}' '/rlock_lost_fd/d' 's/1\.10 /1.11 /' 's/5000/500/' \
+for change in '/^## /{s/#//;}' '/rlock_lost_fd/d' 's/1\.20 /1.21 /' 's/5000/500/' \
     's/locks\.md/lock.md/' 's/`rlock_extend`/`rlock_lock`/'; do
     planted "$change" alike README.zh-CN.md
 done
 planted '1{p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;}' short README.md
-planted 's/3\.24 /3.25 /' measured README.md
+planted 's/2\.68 /2.69 /' measured README.md
 planted 's/fork\.c/spoon.c/' proved README.md
 sed 's/](src/](..\/src/' README.md >"$work/README.md"
 planted 's/^!\[Process A/![Process/' pictured README.md
