@@ -188,9 +188,20 @@ static int times_told(const bunch *b)
     return n;
 }
 
+/* By a loss without token, of which only the end says whose it is. */
+static bool may_have_been_told(const bunch *b)
+{
+    for (int i = 0; i < losses_n; i++)
+        for (const hold *h = losses[i].token ? NULL : holds[losses[i].thing]; h;
+             h = h->next)
+            if (h->bunch == b)
+                return true;
+    return false;
+}
+
 bool judge_was_told(const hold *h)
 {
-    return times_told(h->bunch) > 0;
+    return times_told(h->bunch) > 0 || may_have_been_told(h->bunch);
 }
 
 bool judge_is_heard(const hold *h)
