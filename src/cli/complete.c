@@ -5,7 +5,7 @@
  * A line for each candidate, with what it means behind a tab; or a line that
  * begins with a tab, for what the shell knows better:
  *
- *   file         a file's name, or a folder's
+ *   file N       a file's name, or a folder's, behind the word's first N bytes
  *   command N    a command and its words, from the N-th word (counted from 0) on
  */
 #include <signal.h>
@@ -141,18 +141,41 @@ static void tell_verbs(const char *begin)
     }
 }
 
-/* "full|ca|none" are words; what is in capitals is what it says. */
-static void tell_values(const cli_option *o, const char *begin)
+/* "full|ca|none" are words; what is in capitals is what it says. The word may be
+   the value alone, or have the option in front, as in --until=free: that is the
+   prefix. */
+static void tell_values(const cli_option *o, const char *prefix,
+                        const char *begin)
 {
     char values[80];
     snprintf(values, sizeof values, "%s", o->value);
     if (strcmp(values, "FILE") == 0 || strcmp(values, "DIR") == 0)
-        printf("\tfile\n");
+        printf("\tfile %zu\n", strlen(prefix));
     if (!strchr(values, '|'))
         return;
     for (char *rest, *v = strtok_r(values, "|", &rest); v;
          v = strtok_r(NULL, "|", &rest))
-        tell(begin, "", v, o->help);
+        tell(begin, prefix, v, o->help);
+}
+
+/* Is it "--option=" and what there is of a value? */
+static bool tell_joined(const cli_verb *v, const char *begin)
+{
+    char prefix[80];
+    size_t len = strcspn(begin, "=");
+    if (strncmp(begin, "--", 2) != 0 || !begin[len] || len > 70)
+        return false;
+    const cli_option *o = find_option(v, begin + 2, len - 2);
+    snprintf(prefix, sizeof prefix, "%.*s", (int)len + 1, begin);
+    if (o && o->value)
+        tell_values(o, prefix, begin);
+    return true;
+}
+
+static void tell_dashes(const cli_verb *v, const char *begin)
+{
+    if (!tell_joined(v, begin))
+        tell_options(v, begin);
 }
 
 /* --- Names of locks ------------------------------------------------------- */
@@ -241,11 +264,11 @@ static int run(cli_options *o, int argc, char **argv)
     const char *begin = word[n - 1];
     const char *usage = p.v->usage;
     if (p.wants)
-        tell_values(p.wants, begin);
+        tell_values(p.wants, "", begin);
     else if (p.first && strstr(usage, "COMMAND"))
         tell_command(word, n, p.first);
     else if (*begin == '-' && !p.no_options)
-        tell_options(p.v, begin);
+        tell_dashes(p.v, begin);
     else if (!p.v->name)
         tell_verbs(begin);
     else if (!p.first && (strstr(usage, "NAME") || strstr(usage, "GLOB")))

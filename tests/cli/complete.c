@@ -56,7 +56,7 @@ TEST(complete, options_of_the_verb_or_before_it)
 
 TEST(complete, values_of_options)
 {
-    EXPECT_STR(COMPLETE(NULL, "--uri-file", ""), "\tfile\n");
+    EXPECT_STR(COMPLETE(NULL, "--uri-file", ""), "\tfile 0\n");
     const char *text = COMPLETE(NULL, "--tls-verify", "");
     EXPECT(tells(text, "full") && tells(text, "ca") && tells(text, "none"));
     EXPECT_STR(COMPLETE(NULL, "run", "-nw", ""), "");
@@ -64,6 +64,20 @@ TEST(complete, values_of_options)
     EXPECT_STR(COMPLETE(NULL, "break", "--hold", ""), "");
     EXPECT(tells(COMPLETE(NULL, "run", "-w3", "-"), "--lease"));
     EXPECT(tells(COMPLETE(NULL, "run", "--wait=3", "-"), "--lease"));
+}
+
+TEST(complete, values_behind_the_option_and_its_equals_sign)
+{
+    EXPECT_STR(COMPLETE(NULL, "--uri-file=/et"), "\tfile 11\n");
+    const char *text = COMPLETE(NULL, "--tls-verify=");
+    EXPECT(tells(text, "--tls-verify=full") && tells(text, "--tls-verify=ca") &&
+           tells(text, "--tls-verify=none"));
+    text = COMPLETE(NULL, "wait", "--until=f");
+    EXPECT(tells(text, "--until=free"));
+    EXPECT_INT(lines(text), 1);
+    EXPECT_STR(COMPLETE(NULL, "wait", "--wait="), "");
+    EXPECT_STR(COMPLETE(NULL, "wait", "--nothing=f"), "");
+    EXPECT_STR(COMPLETE(NULL, "break", "--yes="), "");
 }
 
 TEST(complete, command_behind_the_name)

@@ -61,7 +61,7 @@ _rlock_offer() {
 }
 
 _rlock() {
-    local cur words cword line word plain quote cut
+    local cur words cword line word plain quote cut option
     local -a meant
     _get_comp_words_by_ref -n :=@ cur words cword || return
     for word in "${words[@]:0:cword}" "$cur"; do
@@ -70,9 +70,12 @@ _rlock() {
     done
     while IFS= read -r line; do
         case $line in
-        $'\tfile')
+        $'\tfile '*)
+            # The option in front of a = stays, or it is a word by itself.
+            option=${cur:0:${line##* }}
+            [[ $COMP_WORDBREAKS != *=* ]] || option=
             compopt -o filenames
-            mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+            mapfile -t COMPREPLY < <(compgen -P "$option" -f -- "${cur:${line##* }}")
             ;;
         $'\tcommand '*)
             # Counted from behind the program's name.

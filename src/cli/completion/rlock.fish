@@ -8,9 +8,11 @@ function __rlock_tell
     $words[1] complete -- $words[2..] $argv[1] 2>/dev/null
 end
 
-# Asked with what is no name, for which no server is asked.
+# Asked with the option and its = alone, or with what is no name, for which no
+# server is asked.
 function __rlock_wants_file
-    contains -- \tfile (__rlock_tell -)
+    set -l option (commandline -ct | string match -r '^--[^=]*=')
+    string match -q \t'file *' -- (__rlock_tell (string join '' -- $option -))
 end
 
 function __rlock_complete
