@@ -24,7 +24,9 @@ COPIED = ['CMakeLists.txt', 'include', 'src', 'lua', 'tests']
 # on what happens to be there.
 RUBBISH = '-ftrivial-auto-var-init=pattern'
 PERTURBED = {'MALLOC_PERTURB_': '165'}
-CONFIGURE = ['-DRLOCK_BUILD_TESTS=ON', '-DRLOCK_BUILD_SIM=ON', '-DRLOCK_CHECK_RANKS=ON',
+# How a program is linked is read where this generator writes it.
+CONFIGURE = ['-G', 'Unix Makefiles',
+             '-DRLOCK_BUILD_TESTS=ON', '-DRLOCK_BUILD_SIM=ON', '-DRLOCK_CHECK_RANKS=ON',
              '-DRLOCK_BUILD_EXAMPLES=OFF', '-DRLOCK_INSTALL=OFF',
              '-DRLOCK_TEST_PLAIN=ON', '-DCMAKE_EXPORT_COMPILE_COMMANDS=ON',
              '-DCMAKE_BUILD_TYPE=Release']

@@ -59,6 +59,9 @@ def git(*args):
 def touched_lines(since):
     """Of each file the lines that are new, or not as they were."""
     lines, path = {}, None
+    if git('rev-list', '--max-count=1', '--ignore-missing', since + '^{commit}') == '':
+        print('There is no %s here: no line counts as touched' % since)
+        return lines
     for row in git('diff', '-U0', '--no-color', '--no-ext-diff', since, '--',
                    'src', 'lua').splitlines():
         if row.startswith('+++ '):
