@@ -139,12 +139,18 @@ static bool may_vote_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     return false;
 }
 
+/* Sooner than that no answer comes. */
+#define ANSWER_US 1000
+
+/* What is over by then is left to its end, as max_hold_ms may have set it: a call
+   that is not sent in time breaks the connection, for all whose renewals it has. */
 static bool may_renew_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&t->mutex)
 {
     if (h->group && rl_group_is_void(h->group))
         rl_hold_lose_locked(t, h, RL_LOSS_GROUP, now_us);
-    return rl_hold_is_valid_locked(t, h, now_us);
+    return rl_hold_is_valid_locked(t, h, now_us) &&
+           h->expiry.due_us - now_us >= ANSWER_US;
 }
 
 /* What is to be asked about this hold; NULL: nothing. */

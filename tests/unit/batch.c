@@ -201,6 +201,32 @@ TEST(batch, what_waits_to_be_sent_may_be_sent_until_the_first_deadline)
     close_round(&r);
 }
 
+/* Its call would be too late at once, and fail with the connection. */
+TEST(batch, what_is_over_before_an_answer_can_come_is_not_asked_about)
+{
+    round r;
+    open_round(&r, 2);
+    play_pass(&r.p, r.h[0]->expiry.due_us - 999 - r.p.now_us);
+    add_hold(&r, RLOCK_LAYOUT_HASH);
+    EXPECT_INT(asks(&r, SINGLY), 1);
+    EXPECT_INT(line(&r)->pending, 1);
+    answer(&r, YES);
+    EXPECT_INT(renewed(&r), 1);
+    EXPECT(r.h[2]->expiry.due_us > r.h[0]->expiry.due_us);
+    close_round(&r);
+}
+
+TEST(batch, what_lasts_until_an_answer_can_come_is_asked_about)
+{
+    round r;
+    open_round(&r, 1);
+    play_pass(&r.p, r.h[0]->expiry.due_us - 1000 - r.p.now_us);
+    EXPECT_INT(asks(&r, SINGLY), 1);
+    answer(&r, YES);
+    EXPECT_INT(renewed(&r), 1);
+    close_round(&r);
+}
+
 #define REFUSED "-NOPERM No permissions to access a key\r\n"
 
 /* The owner has released it, with an outcome that is unknown. */
