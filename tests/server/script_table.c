@@ -23,8 +23,8 @@ static void subscribe(table *t)
         EXPECT_INT(redisGetReply(t->ear, (void **)&r), REDIS_OK);
         freeReplyObject(r);
     }
-    static const char *const shards[] = {"s1", "R", "R2"};
-    for (int i = 0; t->sharded && i < 3; i++) {
+    static const char *const shards[] = {"s1", "R", "R2", "C"};
+    for (int i = 0; t->sharded && i < 4; i++) {
         r = redisCommand(t->ear, "SSUBSCRIBE %s", word_for(shards[i]));
         EXPECT(r && r->type == REDIS_REPLY_ARRAY);
         freeReplyObject(r);
@@ -64,7 +64,7 @@ static const char *guard_text(rl_guard_id id, const char *path)
 static const char *const layouts[] = {"hash", "string", "timestamp"};
 
 /* A guard, or two, and behind it a program that sets its one key. */
-static const char *guarded(const table *t, bool with_token)
+static const char *guarded(rl_guard_id id, const char *folder, bool with_token)
 {
     static char text[20000];
     char path[40];
@@ -72,21 +72,35 @@ static const char *guarded(const table *t, bool with_token)
     if (with_token)
         used = (size_t)snprintf(text, sizeof text, "%s",
                                 guard_text(RL_GUARD_TOKEN, "guard_token"));
-    snprintf(path, sizeof path, "%s/guard", layouts[t->layout]);
+    snprintf(path, sizeof path, "%s/guard", folder);
     snprintf(text + used, sizeof text - used,
              "%sreturn redis.call('SET', KEYS[1], ARGV[1])",
-             guard_text(rl_layouts[t->layout].guard, path));
+             guard_text(id, path));
     return text;
+}
+
+/* NULL: it is no guard's name. */
+static const char *guard_named(const table *t, const char *name)
+{
+    rl_guard_id own = rl_layouts[t->layout].guard;
+    if (strcmp(name, "guard") == 0)
+        return guarded(own, layouts[t->layout], false);
+    if (strcmp(name, "guard_token") == 0)
+        return guarded(own, layouts[t->layout], true);
+    if (strcmp(name, "read/guard") == 0)
+        return guarded(rl_layouts[RL_LAYOUT_READ].guard, "read", false);
+    if (strcmp(name, "write/guard") == 0)
+        return guarded(rl_layouts[RL_LAYOUT_WRITE].guard, "write", false);
+    return NULL;
 }
 
 /* A script of the layout, or one for all. */
 static const char *text_named(const table *t, const char *name)
 {
     char path[60];
-    if (strcmp(name, "guard") == 0)
-        return guarded(t, false);
-    if (strcmp(name, "guard_token") == 0)
-        return guarded(t, true);
+    const char *guard = guard_named(t, name);
+    if (guard)
+        return guard;
     snprintf(path, sizeof path, "%s/%s", layouts[t->layout], name);
     const char *text = script_text(path);
     if (!text)

@@ -20,16 +20,21 @@ redisReply *say(table *t, const char *fmt, ...)
 
 #define ID_A "host:7:8:6f1e1e0c-5d07-4f36-9a4e-f123456789ab"
 #define ID_B "host:7:9:0a1e1e0c-5d07-4f36-9a4e-0123456789cd"
+#define ID_X "other:1:2/label:7b1e1e0c-5d07-4f36-9a4e-fedcba987654"
 
 static const struct {
     const char *word, *text;
 } fixed[] = {
     {"A", ID_A},
     {"B", ID_B},
-    {"X", "other:1:2/label:7b1e1e0c-5d07-4f36-9a4e-fedcba987654"},
+    {"X", ID_X},
+    {"Aw", ID_A ":write"},
+    {"Bw", ID_B ":write"},
+    {"Xw", ID_X ":write"},
     {"F", "someone"},
     {"J", "6f1e1e0c-5d07-4f36-9a4e-f123456789ab:12"},
     {"G", "guarded"},
+    {"-b1", "-rlock_bell:live1"},
     {"''", ""},
 };
 
@@ -45,6 +50,12 @@ static const struct {
     {'U', "rlock_undone:{%s}:6f1e1e0c-5d07-4f36-9a4e-f123456789ab"},
     {'V', "rlock_undone:{%s}:0a1e1e0c-5d07-4f36-9a4e-0123456789cd"},
     {'R', "redisson_lock__channel:{%s}"},
+    {'S', "rlock_line:{%s}"},
+    {'I', "rlock_wants:{%s}"},
+    {'E', "rlock_leases:{%s}"},
+    {'M', "{%s}:" ID_A ":rwlock_timeout:1"},
+    {'O', "{%s}:" ID_B ":rwlock_timeout:1"},
+    {'C', "redisson_rwlock:{%s}"},
 };
 
 #define COUNT(of) (sizeof(of) / sizeof *(of))
@@ -115,6 +126,7 @@ const char *word_of(const char *text)
         "''", "A",  "B",  "X",  "F",  "J",  "b1", "b2", "b3", "s1",
         "d1", "d2", "G",  "L",  "T",  "Q",  "W",  "U",  "V",  "R",
         "L2", "T2", "Q2", "U2", "R2", "L3", "T3", "Q3", "U3", "R3",
+        "S",  "I",  "E",  "M",  "O",  "C",  "Aw", "Bw", "Xw", "E2",
     };
     for (size_t i = 0; i < COUNT(words); i++)
         if (strcmp(word_for(words[i]), text) == 0)
@@ -218,10 +230,62 @@ static bool next_item(const char **at, item *x)
     return true;
 }
 
+/* Some fields: of a read-write lock, or what is wanted by those in line. */
+static bool has_fields(const item *x)
+{
+    return *x->key == 'I' || (*x->key == 'L' && *x->value != '?' &&
+                              (strncmp(x->value, "read", 4) == 0 ||
+                               strncmp(x->value, "write", 5) == 0));
+}
+
+/* Some words with a number each. */
+static bool is_sorted(const item *x)
+{
+    return *x->key == 'Q' || *x->key == 'S' || *x->key == 'E';
+}
+
 /* In the words of the layout. */
 static bool is_lock(const item *x)
 {
     return *x->key == 'L' && *x->value != '?';
+}
+
+/* A ticket as it is, a time in us; of the leases so many ms from now on. */
+static void score_of(const table *t, const item *x, const char *word, char *out,
+                     size_t size)
+{
+    int64_t us;
+    if (*x->key == 'E')
+        snprintf(out, size, "%lld", (long long)t->now_us / 1000 + atoll(word));
+    else if (time_of(t, word, &us))
+        snprintf(out, size, "%lld", (long long)us);
+    else
+        snprintf(out, size, "%s", word);
+}
+
+/* "read": the mode. "A:1": a level. "b1:6000:7": a client's sign of life, with its
+   beat. "A:60000:r:b1": what A wants. */
+typedef struct field {
+    char name[200], value[200];
+} field;
+
+static field field_of(const table *t, const char *text)
+{
+    field f;
+    char w[4][32] = {""};
+    int n =
+        sscanf(text, "%31[^:]:%31[^:]:%31[^:]:%31s", w[0], w[1], w[2], w[3]);
+    snprintf(f.name, sizeof f.name, "%s%s", n == 3 ? "=" : "",
+             n == 1 ? "mode" : word_for(w[0]));
+    if (n == 4)
+        snprintf(f.value, sizeof f.value, "%s %s %s", w[1], w[2],
+                 word_for(w[3]));
+    else if (n == 3)
+        snprintf(f.value, sizeof f.value, "%lld %s",
+                 (long long)t->now_us / 1000 + atoll(w[1]), w[2]);
+    else
+        snprintf(f.value, sizeof f.value, "%s", w[n - 1]);
+    return f;
 }
 
 /* "A*2": the holder id, and its count. */
@@ -286,14 +350,23 @@ static void put_lock(table *t, const item *x)
 
 static void put_queue(table *t, const item *x)
 {
-    char copy[100], *rest = copy, bell[8], ticket[32];
-    int64_t us;
+    char copy[100], *rest = copy, bell[8], ticket[32], score[32];
     snprintf(copy, sizeof copy, "%s", x->value);
     for (char *w; (w = strtok_r(rest, ",", &rest)) != NULL;) {
         EXPECT_INT(sscanf(w, "%7[^:]:%31s", bell, ticket), 2);
-        if (time_of(t, ticket, &us))
-            snprintf(ticket, sizeof ticket, "%lld", (long long)us);
-        say(t, "ZADD %s %s %s", word_for(x->key), ticket, word_for(bell));
+        score_of(t, x, ticket, score, sizeof score);
+        say(t, "ZADD %s %s %s", word_for(x->key), score, word_for(bell));
+    }
+    put_ttl(t, x);
+}
+
+static void put_fields(table *t, const item *x)
+{
+    char copy[100], *rest = copy;
+    snprintf(copy, sizeof copy, "%s", x->value);
+    for (char *w; (w = strtok_r(rest, ",", &rest)) != NULL;) {
+        field f = field_of(t, w);
+        say(t, "HSET %s %s %s", word_for(x->key), f.name, f.value);
     }
     put_ttl(t, x);
 }
@@ -330,9 +403,11 @@ static void put_item(table *t, const item *x)
 {
     if (strcmp(x->value, "!") == 0) {
         say(t, "SADD %s x", word_for(x->key));
+    } else if (has_fields(x)) {
+        put_fields(t, x);
     } else if (is_lock(x)) {
         put_lock(t, x);
-    } else if (*x->key == 'Q') {
+    } else if (is_sorted(x)) {
         put_queue(t, x);
     } else if (*x->key == 'W') {
         put_waiter(t, x);
@@ -421,7 +496,7 @@ static void expect_lock(table *t, const item *x)
 /* "b1:100,b2:200" */
 static void expect_queue(table *t, const item *x)
 {
-    char copy[100], *rest = copy, bell[8], ticket[32];
+    char copy[100], *rest = copy, bell[8], ticket[32], score[32];
     int n = 0;
     redisReply *r;
     snprintf(copy, sizeof copy, "%s", x->value);
@@ -433,11 +508,30 @@ static void expect_queue(table *t, const item *x)
             continue;
         }
         expect_word(t, x, bell, r->element[0]->str);
-        expect_word(t, x, ticket, r->element[1]->str);
+        score_of(t, x, ticket, score, sizeof score);
+        expect_word(t, x, score, r->element[1]->str);
     }
     r = say(t, "ZCARD %s", word_for(x->key));
     if (r->integer != n)
         differs("%s has %lld bells; ", x->key, r->integer);
+    expect_ttl(t, x, x->ttl_ms, x->has_ttl);
+}
+
+static void expect_fields(table *t, const item *x)
+{
+    char copy[100], *rest = copy;
+    int n = 0;
+    snprintf(copy, sizeof copy, "%s", x->value);
+    for (char *w; (w = strtok_r(rest, ",", &rest)) != NULL; n++) {
+        field f = field_of(t, w);
+        redisReply *r = say(t, "HGET %s %s", word_for(x->key), f.name);
+        if (!r->str || strcmp(r->str, f.value) != 0)
+            differs("%s has %s, not %s; ", x->key, r->str ? r->str : "nothing",
+                    w);
+    }
+    redisReply *r = say(t, "HLEN %s", word_for(x->key));
+    if (r->integer != n)
+        differs("%s has %lld fields; ", x->key, r->integer);
     expect_ttl(t, x, x->ttl_ms, x->has_ttl);
 }
 
@@ -461,9 +555,11 @@ static void expect_item(table *t, const item *x)
         redisReply *r = say(t, "SMEMBERS %s", word_for(x->key));
         if (r->type != REDIS_REPLY_ARRAY || r->elements != 1)
             differs("%s is not what it was; ", x->key);
+    } else if (has_fields(x)) {
+        expect_fields(t, x);
     } else if (is_lock(x)) {
         expect_lock(t, x);
-    } else if (*x->key == 'Q') {
+    } else if (is_sorted(x)) {
         expect_queue(t, x);
     } else if (*x->key == 'W') {
         expect_waiter(t, x);

@@ -9,10 +9,13 @@
  * Keys, with a 2 or a 3 behind them for the second lock and the third:
  *   L lock   T token   Q queue   W who waits   U, V the tombstones of A and B
  *   G a key of the program's
+ * and of a read-write lock:
+ *   S its line   I what those in it want   E leases   M, O the marks of A and B
  * Holders: A, B, X have holder ids of ours; F is somebody with another program, J
  * with Redisson.
+ * Aw, Bw, Xw: their fields when they write.
  * Bells: b1 to b9; s1 to s9, sharded; d1 to d9, which nobody hears. R, R2, R3:
- * Redisson's channels.
+ * Redisson's channels, and C that of a read-write lock.
  *
  * A state has an item for each key, KEY=VALUE@TTL, the TTL in ms, or without @
  * if there is none. L=A*2     A has it, with a count (of the hash; the others
@@ -20,6 +23,11 @@
  * key has no TTL Q=b1:100,b2:200     bells with their tickets, in their order
  *   W=b1:100:A          a bell, its ticket, and the holder
  *   W=b1:100:A:60000:7  the same, its lease and its beat: what it wants
+ *   L=read,A:1,B:2      a read-write lock: its mode, and levels
+ *   S=A:100,B:now       those in line with their tickets
+ *   I=A:60000:w:b1      A wants to write for 60000 ms, by the bell b1
+ *   I=b1:2000:7         b1's sign of life, for 2000 ms, and its beat
+ *   E=A:60000,Bw:-1     until when, in ms from now on
  *   KEY=!     something that no script expects: a set
  *   L=?       a text that is no time; L=?text: this one
  * A number may be `now`, the server's clock in us, or `now-500`, 500 ms ago. The
