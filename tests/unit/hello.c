@@ -217,3 +217,28 @@ TEST(hello, takes_that_ping_takes_no_word_for_an_echo)
     EXPECT_STATUS(say(&s), RLOCK_OK);
     scene_stop(&s);
 }
+
+static int hand_out_nothing(rlock_credentials *out, void *arg)
+{
+    (void)out;
+    ++*(int *)arg;
+    return 0;
+}
+
+/* Only what a server has refused may have been changed meanwhile. */
+TEST(hello, a_program_that_hands_out_nothing_is_asked_once)
+{
+    scene s;
+    rl_credentials from;
+    int asked = 0;
+    rl_credentials_init(&from);
+    from.callback = hand_out_nothing;
+    from.arg = &asked;
+    scene_start(&s, ALL, NULL);
+    s.hello.credentials = &from;
+    EXPECT(say(&s) != RLOCK_OK);
+    EXPECT_INT(asked, 1);
+    EXPECT_INT(s.peer.writes, 0);
+    scene_stop(&s);
+    rl_credentials_fini(&from);
+}

@@ -1,5 +1,7 @@
 #include "slotmap.h"
 
+#include "base/clock.h"
+
 TEST(slotmap, a_first_map_is_believed)
 {
     land *l = begin();
@@ -341,5 +343,47 @@ TEST(slotmap, ask_names_a_server_and_changes_no_slot)
     EXPECT_INT(l->c.redirects.ask(&l->c.redirects, 7, "b", 6379), 2);
     EXPECT_STR(owner(l, 7), "a");
     EXPECT(!l->c.suspected);
+    end(l);
+}
+
+static void expect_known(land *l, bool ours, bool all)
+{
+    rl_mutex_lock(&l->c.mutex);
+    EXPECT_INT(rl_slotmap_is_ours(&l->c, &l->said), ours);
+    EXPECT_INT(rl_slotmap_is_known(&l->c, &l->said), all);
+    rl_mutex_unlock(&l->c.mutex);
+}
+
+TEST(slotmap, who_is_in_office_is_there_if_he_is_named_were_it_for_one_slot)
+{
+    land *l = begin();
+    claim(l, "d", 9, 0, 0);
+    EXPECT(judge(l));
+    claim(l, "a", 1, 1, 5460);
+    claim(l, "b", 2, 5461, 10922);
+    claim(l, "c", 3, 10923, 16383);
+    expect_known(l, true, false);
+    claim(l, "d", 9, 0, 0);
+    expect_known(l, true, true);
+    rl_slotmap_reply_init(&l->said);
+    claim(l, "d", 9, 0, 0);
+    expect_known(l, true, false);
+    rl_slotmap_reply_init(&l->said);
+    claim(l, "x", 9, 0, 16383);
+    expect_known(l, false, false);
+    end(l);
+}
+
+/* Whichever it is, it is no master of which there is one before or behind. */
+TEST(slotmap, any_server_that_is_in_office_and_not_suspected_is_found)
+{
+    land *l = begin();
+    rl_place found = {.nth = 7};
+    rl_fault f;
+    l->c.known = true;
+    l->c.server[0]->suspect = l->c.server[1]->retired = true;
+    EXPECT_INT(rl_cluster_locate(&l->c, rl_now_us(), &found, &f), RLOCK_OK);
+    EXPECT_STR(found.host, "c");
+    EXPECT(found.port == 6379 && found.nth == 0);
     end(l);
 }

@@ -301,3 +301,16 @@ TEST(slotmap_reply, sixteen_thousand_ranges_are_read)
     end(&r);
     free(bytes);
 }
+
+/* Whatever a later version may say of a range beside its ends and its servers. */
+TEST(slotmap_reply, a_number_behind_a_range_is_none_of_its_ends)
+{
+    reading r;
+    EXPECT(says(&r, NODES,
+                "*1\r\n*4\r\n:2\r\n:3\r\n:9\r\n*4\r\n" HOST(
+                    "8", "10.0.0.1") ":6379\r\n$40\r\n" A "\r\n*0\r\n"));
+    EXPECT_INT(r.c->claimed, 2);
+    EXPECT(r.c->owner[1] == 0 && r.c->owner[2] == 1 && r.c->owner[3] == 1 &&
+           r.c->owner[4] == 0);
+    end(&r);
+}

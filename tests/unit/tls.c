@@ -148,6 +148,36 @@ TEST(tls, an_end_behind_data_is_seen_at_once)
     scene_stop(&s);
 }
 
+TEST(tls, what_has_been_read_whole_is_not_read_again)
+{
+    scene s;
+    rl_fault f;
+    char bytes[16], one;
+    scene_start(&s);
+    EXPECT_INT(SSL_write(s.peer, ":1\r\n", 4), 4);
+    EXPECT_INT(recv(s.c->io.fd, &one, 1, MSG_PEEK), 1);
+    EXPECT_INT(s.c->io.ops->read(&s.c->io, bytes, sizeof bytes, &f), 4);
+    EXPECT(!s.c->io.again);
+    EXPECT_INT(s.c->io.ops->read(&s.c->io, bytes, sizeof bytes, &f), 0);
+    EXPECT(!s.c->io.again);
+    scene_stop(&s);
+}
+
+TEST(tls, a_record_that_there_is_no_memory_for_is_told_as_such)
+{
+    scene s;
+    rl_fault f = {.status = RLOCK_OK};
+    static char bytes[16000];
+    scene_start(&s);
+    shim_fail(shim_here(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
+    EXPECT_INT(s.c->io.ops->write(&s.c->io, bytes, sizeof bytes, &f), -1);
+    shim_clear(shim_here());
+    EXPECT_INT(f.status, RLOCK_ENOMEM);
+    EXPECT_CONTAINS(f.text, "out of memory");
+    EXPECT(f.transient && f.sys_errno == 0);
+    scene_stop(&s);
+}
+
 TEST(tls, a_record_that_was_refused_is_never_sent)
 {
     scene s;

@@ -13,8 +13,9 @@
 #include "net/tls_context.h"
 #include "pem.h"
 
-static const char *const names[] = {"cert",   "key",  "other", "sealed", "both",
-                                    "broken", "text", "open",  "curve"};
+static const char *const names[] = {"cert",  "key",    "other", "sealed",
+                                    "both",  "broken", "text",  "open",
+                                    "curve", "blank"};
 
 /* The test is in a folder with all of them from now on. */
 static void make_files(char *dir)
@@ -27,6 +28,7 @@ static void make_files(char *dir)
     write_key("key", "w", key, NULL);
     write_key("other", "w", other, NULL);
     write_key("sealed", "w", key, "secret");
+    write_key("blank", "w", key, "");
     EVP_PKEY *curve = make_key_of(EVP_PKEY_EC);
     write_key("curve", "w", curve, NULL);
     EVP_PKEY_free(curve);
@@ -145,6 +147,10 @@ TOLD(a_key_with_a_passphrase_is_told, 0,
      "tls_key_file \"sealed\" needs a passphrase: tls_setup can load it with "
      "one",
      .cert = "cert", .key = "sealed")
+TOLD(a_key_with_a_passphrase_of_no_letters_is_told, 0,
+     "tls_key_file \"blank\" needs a passphrase: tls_setup can load it with "
+     "one",
+     .cert = "cert", .key = "blank")
 TOLD(a_key_of_another_certificate_is_told, 0,
      "tls_key_file \"other\" is not the key of the certificate in "
      "tls_cert_file",
