@@ -23,8 +23,8 @@ static void subscribe(table *t)
         EXPECT_INT(redisGetReply(t->ear, (void **)&r), REDIS_OK);
         freeReplyObject(r);
     }
-    static const char *const shards[] = {"s1", "R", "R2", "C"};
-    for (int i = 0; t->sharded && i < 4; i++) {
+    static const char *const shards[] = {"s1", "R", "R2", "C", "K"};
+    for (int i = 0; t->sharded && i < 5; i++) {
         r = redisCommand(t->ear, "SSUBSCRIBE %s", word_for(shards[i]));
         EXPECT(r && r->type == REDIS_REPLY_ARRAY);
         freeReplyObject(r);

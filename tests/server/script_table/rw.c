@@ -28,6 +28,11 @@ static const row taking[] = {
      "L=write,Aw:1@4000000 T=now@4000000"},
     {HASH, "", "write/acquire 6 L T U S I E A 200000", "token",
      "L=write,Aw:1@200000 T=now@400000"},
+    {HASH, "", "read/acquire 7 L T U S I E M A 1000000000000000", "token",
+     "L=read,A:1@1000000000000000 T=now@1000000000000000 "
+     "E=A:1000000000000000@1000000003600000 M=1@1000000000000000"},
+    {HASH, "", "write/acquire 6 L T U S I E A 1000000000000000", "token",
+     "L=write,Aw:1@1000000000000000 T=now@1000000000000000"},
     /* leases that were left */
     {HASH, "E=B:5000@9000", TO_READ, "token", READS},
     {HASH, "E=B:5000@9000", TO_WRITE, "token", WRITES},
@@ -121,6 +126,11 @@ static const row beside[] = {
      "L=read,A:1,B:1@60000 T=now@300000 E=B:900,A:60000@3660000 "
      "I=b1:6000:7@6000 M=1@60000",
      "b1<grant:B:7:1800000000000345:900:L"},
+    {HASH, "S=B:100@3000 I=B:60000:f:b1,b1:2000:7@3000", TO_READ,
+     "{ 0 0 0 0 -1 '' -1 }", SAME},
+    {HASH, "S=A:100,B:200@3000 I=A:60000:w:b1,B:60000:w:b1,b1:2000:7@3000",
+     TO_WRITE, "!", "S=B:200@3000 I=B:60000:w:b1,b1:2000:7@3000 T=now@300000",
+     NULL, "-pexpire"},
     /* whose lease is over is taken out */
     {HASH, "L=read,B:1,X:1@20000 T=5@200000 E=B:-1,X:20000@3660000", TO_WRITE,
      BUSY("X"), "L=read,X:1@20000 T=5@200000 E=X:20000@3660000"},
@@ -271,6 +281,16 @@ static const row ending[] = {
      "1", "T=" NOW "@300000", "C<1"},
     {HASH, A_WRITES " S=B:100@3000 I=B:60000:r:b1,b1:-1:7@3000", END_WRITE, "1",
      "T=5@200000 I=b1:-1:7@3000", "C<1"},
+    {HASH,
+     A_WRITES " S=B:100,X:200@3000 "
+              "I=B:60000:r:d1,d1:2000:7,X:60000:w:b1,b1:2000:8@3000",
+     END_WRITE, "2",
+     "L=write,Xw:1@3000 T=1800000000000346@300000 I=b1:2000:8@3000",
+     "b1<grant:X:8:1800000000000346:3000:L"},
+    {HASH,
+     "L=read,X:1@20000 T=5@400000 E=X:20000@3620000 S=A:100,B:200@3000 "
+     "I=A:60000:w:b1,B:60000:r:d1,d1:2000:7@3000",
+     END_WRITE, "0", "L=read,X:1@20000 T=5@400000 E=X:20000@3620000"},
     /* who gives up, in line */
     {HASH,
      "L=write,Xw:1@20000 S=A:100,B:200@3000 I=A:60000:r:b1,"

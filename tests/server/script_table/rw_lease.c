@@ -122,6 +122,11 @@ static const row many[] = {
      SAME},
     {HASH, A_READS, "read/renew_many 3 L E M 0 A", "!ERR rlock: bad", SAME},
     {HASH, A_READS, "read/renew_many 3 L E M x A", "!ERR rlock: bad", SAME},
+    {HASH, A_READS, "read/renew_many 3 L E M 1000000000000000 A", "1",
+     "L=read,A:1@1000000000000000 T=5@200000 "
+     "E=A:1000000000000000@1000000003600000 M=1@1000000000000000"},
+    {HASH, A_READS, "read/renew_many 3 L E M 10000000000000000 A",
+     "!ERR rlock: bad", SAME},
 };
 OF_HASH(renewing_sides_of_many, many)
 
@@ -206,6 +211,9 @@ static const row looking[] = {
     {HASH, "L=read,A:1,B:1@20000 E=A:-1,B:9000@9000", "read/inspect 2 L E A",
      "{ B 1 9000 }", SAME},
     {HASH, "L=read,A:1@20000 E=A:-1@9000", "read/inspect 2 L E", "{ }", SAME},
+    {HASH, "L=read,A:12345678901234567890123456789012345@20000",
+     "read/inspect 2 L E", "{ A 12345678901234567890123456789012 20000 }",
+     SAME},
     {HASH, "L=A@20000", "read/inspect 2 L E", "!WRONGTYPE the hash is no",
      SAME},
     {HASH, "L=?text", "write/inspect 2 L E", "!WRONGTYPE", SAME},

@@ -28,6 +28,11 @@ static const struct {
     {"A", ID_A},
     {"B", ID_B},
     {"X", ID_X},
+    {"A1", ID_A ":1"},
+    {"A2", ID_A ":2"},
+    {"B1", ID_B ":1"},
+    {"B2", ID_B ":2"},
+    {"X1", ID_X ":1"},
     {"Aw", ID_A ":write"},
     {"Bw", ID_B ":write"},
     {"Xw", ID_X ":write"},
@@ -56,6 +61,8 @@ static const struct {
     {'M', "{%s}:" ID_A ":rwlock_timeout:1"},
     {'O', "{%s}:" ID_B ":rwlock_timeout:1"},
     {'C', "redisson_rwlock:{%s}"},
+    {'P', "{%s}:timeout"},
+    {'K', "redisson_sc:{%s}"},
 };
 
 #define COUNT(of) (sizeof(of) / sizeof *(of))
@@ -123,10 +130,10 @@ const char *word_of(const char *text)
     if (grant)
         return grant;
     static const char *const words[] = {
-        "''", "A",  "B",  "X",  "F",  "J",  "b1", "b2", "b3", "s1",
-        "d1", "d2", "G",  "L",  "T",  "Q",  "W",  "U",  "V",  "R",
-        "L2", "T2", "Q2", "U2", "R2", "L3", "T3", "Q3", "U3", "R3",
-        "S",  "I",  "E",  "M",  "O",  "C",  "Aw", "Bw", "Xw", "E2",
+        "''", "A",  "B",  "X",  "F",  "J",  "b1", "b2", "b3", "s1", "d1", "d2",
+        "G",  "L",  "T",  "Q",  "W",  "U",  "V",  "R",  "L2", "T2", "Q2", "U2",
+        "R2", "L3", "T3", "Q3", "U3", "R3", "S",  "I",  "E",  "M",  "O",  "C",
+        "Aw", "Bw", "Xw", "E2", "A1", "A2", "B1", "B2", "X1", "P",  "K",  "P2",
     };
     for (size_t i = 0; i < COUNT(words); i++)
         if (strcmp(word_for(words[i]), text) == 0)
@@ -241,7 +248,7 @@ static bool has_fields(const item *x)
 /* Some words with a number each. */
 static bool is_sorted(const item *x)
 {
-    return *x->key == 'Q' || *x->key == 'S' || *x->key == 'E';
+    return strchr("QSEP", *x->key) != NULL;
 }
 
 /* In the words of the layout. */
@@ -250,12 +257,12 @@ static bool is_lock(const item *x)
     return *x->key == 'L' && *x->value != '?';
 }
 
-/* A ticket as it is, a time in us; of the leases so many ms from now on. */
+/* A ticket as it is, a time in us; of leases so many ms from now on. */
 static void score_of(const table *t, const item *x, const char *word, char *out,
                      size_t size)
 {
     int64_t us;
-    if (*x->key == 'E')
+    if (*x->key == 'E' || *x->key == 'P')
         snprintf(out, size, "%lld", (long long)t->now_us / 1000 + atoll(word));
     else if (time_of(t, word, &us))
         snprintf(out, size, "%lld", (long long)us);
@@ -272,9 +279,9 @@ typedef struct field {
 static field field_of(const table *t, const char *text)
 {
     field f;
-    char w[4][32] = {""};
+    char w[4][48] = {""};
     int n =
-        sscanf(text, "%31[^:]:%31[^:]:%31[^:]:%31s", w[0], w[1], w[2], w[3]);
+        sscanf(text, "%47[^:]:%47[^:]:%47[^:]:%47s", w[0], w[1], w[2], w[3]);
     snprintf(f.name, sizeof f.name, "%s%s", n == 3 ? "=" : "",
              n == 1 ? "mode" : word_for(w[0]));
     if (n == 4)

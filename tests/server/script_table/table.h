@@ -11,11 +11,12 @@
  *   G a key of the program's
  * and of a read-write lock:
  *   S its line   I what those in it want   E leases   M, O the marks of A and B
+ * and of a semaphore: P permits, with A1, A2, B1, X1 in it
  * Holders: A, B, X have holder ids of ours; F is somebody with another program, J
  * with Redisson.
  * Aw, Bw, Xw: their fields when they write.
  * Bells: b1 to b9; s1 to s9, sharded; d1 to d9, which nobody hears. R, R2, R3:
- * Redisson's channels, and C that of a read-write lock.
+ * Redisson's channels, C that of a read-write lock, and K of a semaphore.
  *
  * A state has an item for each key, KEY=VALUE@TTL, the TTL in ms, or without @
  * if there is none. L=A*2     A has it, with a count (of the hash; the others
