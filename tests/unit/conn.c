@@ -456,3 +456,31 @@ TEST(conn, what_a_forsaken_server_has_said_is_not_believed)
     rl_conn_free(c);
     close(peer);
 }
+
+TEST(conn, what_cannot_be_waited_for_ends_it_at_once)
+{
+    int peer;
+    rl_conn *c = connect_to(&peer);
+    int64_t began_us = rl_now_us();
+    shim_fail(shim_here(), SHIM_POLL, 1, SHIM_EVER, ENOMEM);
+    EXPECT(!rl_conn_step(c, rl_after_ms(began_us, SOON)));
+    shim_clear(shim_here());
+    EXPECT(rl_now_us() < rl_after_ms(began_us, SOON / 2));
+    EXPECT(rl_conn_is_broken(c));
+    EXPECT_INT(c->line.fault.status, RLOCK_EIO);
+    EXPECT_INT(c->line.fault.sys_errno, ENOMEM);
+    hang_up(c, peer);
+}
+
+TEST(conn, an_interrupted_wait_goes_on)
+{
+    int peer;
+    rl_conn *c = connect_to(&peer);
+    say(peer, "+OK\r\n");
+    shim_fail(shim_here(), SHIM_POLL, 1, 3, EINTR);
+    rl_conn_step(c, rl_after_ms(rl_now_us(), SOON));
+    EXPECT_INT(shim_failed(shim_here(), SHIM_POLL), 3);
+    shim_clear(shim_here());
+    EXPECT(c->line.fault.sys_errno != EINTR);
+    hang_up(c, peer);
+}

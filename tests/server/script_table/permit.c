@@ -84,6 +84,7 @@ static const row giving_back[] = {
     {HASH, "L=?4 P=B1:20000", END("1"), "0", SAME},
     {HASH, "L=?4 P=B1:20000", "permit/release 5 L P U S I A K 1 60000 0", "10",
      SAME, NULL, OOM},
+    {HASH, "L=?4 P=B1:20000", END("1"), "0", SAME, NULL, "-incrby"},
     {HASH, "", END("1"), "0", SAME},
     {HASH, "P=A1:20000", END("1"), "1", ""},
     /* who stands is let in, or has gone, or gives up */
