@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "route/era.h"
 #include "test.h"
 
 enum { CONNS = 8, STEP_MS = 5 };
@@ -23,6 +24,13 @@ enum { CONNS = 8, STEP_MS = 5 };
     "\r\n$19\r\nnum-other-sentinels\r\n$1\r\n0\r\n$12\r\nconfig-epoch\r\n"     \
     "$1\r\n" epoch "\r\n"
 #define UNKNOWN "-ERR No such master with that name\r\n"
+
+/* A master in office, at which one looks when it is disputed. */
+typedef struct office {
+    int listener, port, looks;
+    int conn;         /* -1: nobody looks */
+    const char *says; /* to whoever looks; twice, as two things are asked */
+} office;
 
 typedef struct scene {
     int listener, conn[CONNS], conns;
@@ -36,13 +44,14 @@ typedef struct scene {
     rl_sentinels *s;
     uint64_t nth;
     int failovers, nudges, port;
+    office *office; /* or NULL */
 } scene;
 
 static void leave(void *arg, uint64_t nth, const char *name)
 {
     scene *p = arg;
     p->nth = nth;
-    EXPECT_CONTAINS(name, "redis://10.0.0.1:");
+    EXPECT_CONTAINS(name, "redis://");
 }
 
 static void fail_over(void *arg, const rl_place *was, const rl_place *is)
@@ -61,17 +70,17 @@ static void nudge(void *arg)
     ((scene *)arg)->nudges++;
 }
 
-static void listen_on(scene *p)
+/* Returns its port. */
+static int listen_on(int *fd)
 {
     struct sockaddr_in at = {.sin_family = AF_INET,
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof at;
-    p->listener =
-        socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    EXPECT_INT(bind(p->listener, (struct sockaddr *)&at, len), 0);
-    EXPECT_INT(listen(p->listener, 5), 0);
-    EXPECT_INT(getsockname(p->listener, (struct sockaddr *)&at, &len), 0);
-    p->port = ntohs(at.sin_port);
+    *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    EXPECT_INT(bind(*fd, (struct sockaddr *)&at, len), 0);
+    EXPECT_INT(listen(*fd, 5), 0);
+    EXPECT_INT(getsockname(*fd, (struct sockaddr *)&at, &len), 0);
+    return ntohs(at.sin_port);
 }
 
 static void open_scene(scene *p, const char *master)
@@ -79,7 +88,7 @@ static void open_scene(scene *p, const char *master)
     char text[80];
     rl_fault f;
     *p = (scene){.master = master};
-    listen_on(p);
+    p->port = listen_on(&p->listener);
     snprintf(text, sizeof text, "redis-sentinel://127.0.0.1:%d/main", p->port);
     EXPECT_INT(rl_uri_parse(&p->uri, text, &f), RLOCK_OK);
     EXPECT(rl_signal_init(&p->signal));
@@ -138,6 +147,22 @@ static void hear(scene *p, int i)
         shutdown(p->conn[i], SHUT_RDWR);
 }
 
+/* Whoever looks is told, and left. */
+static void be_in_office(office *o)
+{
+    char text[1000];
+    int fd = accept(o->listener, NULL, NULL);
+    if (fd >= 0)
+        o->conn = fd;
+    if (o->conn < 0 || recv(o->conn, text, sizeof text, MSG_DONTWAIT) <= 0)
+        return;
+    reply(o->conn, o->says);
+    reply(o->conn, o->says);
+    close(o->conn);
+    o->conn = -1;
+    o->looks++;
+}
+
 static void play(scene *p)
 {
     int fd;
@@ -145,6 +170,8 @@ static void play(scene *p)
         p->conn[p->conns++] = fd;
     for (int i = 0; i < p->conns && !p->silent; i++)
         hear(p, i);
+    if (p->office)
+        be_in_office(p->office);
 }
 
 static void turn(scene *p)
@@ -239,6 +266,44 @@ TEST(sentinel, a_suspicion_asks_for_a_turn_once)
     EXPECT_INT(p.nudges, 1);
     close_scene(&p);
 }
+
+/* By an epoch of one digit. */
+static void name_master(char *out, size_t size, int port, int epoch)
+{
+    char digits[8];
+    snprintf(digits, sizeof digits, "%05d", port);
+    snprintf(out, size,
+             "*8\r\n$2\r\nip\r\n$9\r\n127.0.0.1\r\n$4\r\nport\r\n$5\r\n%s\r\n"
+             "$19\r\nnum-other-sentinels\r\n$1\r\n0\r\n$12\r\nconfig-epoch"
+             "\r\n$1\r\n%d\r\n",
+             digits, epoch);
+}
+
+/* They name another one, as of an era before; it is looked several times whether
+   the one in office is there still, who says that. */
+static void expect_replaced(const char *says, bool replaced)
+{
+    scene p;
+    office o = {.conn = -1, .says = says};
+    char in_office[200], another[200];
+    open_scene(&p, in_office);
+    p.office = &o;
+    o.port = listen_on(&o.listener);
+    name_master(in_office, sizeof in_office, o.port, 5);
+    name_master(another, sizeof another, p.port, 1);
+    EVENTUALLY(SOON, (step(&p), p.nth == 1));
+    p.master = another;
+    EVENTUALLY(SOON, (rl_sentinels_suspect(p.s), step(&p),
+                      p.nth == 2 || o.looks > RL_ERA_ASKINGS));
+    EXPECT_INT(p.nth, replaced ? 2 : 1);
+    close_scene(&p);
+    close(o.listener);
+}
+
+TEST_CASE(sentinel, a_master_that_will_not_have_us_is_replaced,
+          expect_replaced("-NOAUTH Authentication required.\r\n", true))
+TEST_CASE(sentinel, a_master_that_will_not_have_us_for_the_moment_stays,
+          expect_replaced("-LOADING Redis is loading\r\n", false))
 
 /* Sockets that lead to the Sentinel. */
 static int count_connections(const scene *p)
