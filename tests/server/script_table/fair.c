@@ -30,6 +30,16 @@ static const row taking[] = {
      TO_TAKE BY("b1"), "{ 0 20000 now 0 1 1 }",
      B_HAS " S=X:100,A:now@6000 I=X:60000:f:b2,b2:2000:7,A:60000:f:b1,"
            "b1:6000:7@6000 Q=b1:now@6000"},
+    /* behind the last one, whatever the clock says */
+    {HASH, B_HAS " S=X:1900000000000000@3000 I=X:60000:f:b2,b2:2000:7@3000",
+     TO_TAKE BY("b1"), "{ 0 20000 1900000000000001 0 1 1 }",
+     B_HAS " S=X:1900000000000000,A:1900000000000001@6000 "
+           "I=X:60000:f:b2,b2:2000:7,A:60000:f:b1,b1:6000:7@6000 "
+           "Q=b1:1900000000000001@6000"},
+    /* clients that are gone */
+    {HASH, B_HAS " I=d1:-1:7@3000 Q=d1:50@3000", TO_TAKE BY("b1"),
+     "{ 0 20000 now 0 0 1 }",
+     B_HAS " S=A:now@6000 I=A:60000:f:b1,b1:6000:7@6000 Q=b1:now@6000"},
     {HASH, B_STANDS, TO_TAKE, "{ 0 3000 0 0 -1 B * }", B_IS_LET_IN, GRANT},
     {HASH, "S=A:100,B:200@3000 I=A:60000:f:b1,B:60000:f:b1,b1:2000:7@3000",
      TO_TAKE BY("b1"), "token",
@@ -120,6 +130,9 @@ static const row telling[] = {
      "{ now 1 B permits_1_4 30000 0 '' }", SAME},
     {HASH, "L=?0" B_STANDS, SURVEY_OF("P"), "{ now 0 '' permits_0_0 -1 1 '' }",
      SAME},
+    {HASH, "L=?3 P=!", SURVEY_OF("P"), "{ now -1 3 1 -1 0 '' }", SAME},
+    {HASH, "L=?3 P=B1:30000", SURVEY_OF("P"), "!can't run", SAME, NULL,
+     "-zcount"},
     {HASH, A_HAS, SURVEY, "!can't run", SAME, NULL, "-zrange"},
     {HASH, A_HAS B_STANDS, SURVEY, "!can't run", SAME, NULL, "-hget"},
     /* each of them */
