@@ -37,6 +37,7 @@ typedef struct scene {
     const char *master; /* its answer; NULL: it hangs up */
     bool silent;        /* it says nothing at all, */
     bool alone;         /* or nothing of other Sentinels */
+    int hears;          /* who is told what it says by itself; 0: nobody */
     int asked, others;  /* so often for the master, and for other Sentinels */
     rl_uri uri;
     rl_signal signal;
@@ -131,9 +132,11 @@ static void hear(scene *p, int i)
     text[n] = '\0';
     if (strstr(text, "PING"))
         reply(p->conn[i], "$5\r\nrlock\r\n");
-    if (strstr(text, "SUBSCRIBE"))
-        reply(p->conn[i], "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n"
-                          ":1\r\n");
+    if (strstr(text, "SUBSCRIBE")) {
+        p->hears = p->conn[i];
+        reply(p->hears, "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n"
+                        ":1\r\n");
+    }
     if (strstr(text, "\r\nSENTINELS\r\n"))
         p->others++;
     if (strstr(text, "\r\nSENTINELS\r\n") && !p->alone)
@@ -266,6 +269,30 @@ TEST(sentinel, a_suspicion_asks_for_a_turn_once)
     EXPECT_INT(p.nudges, 1);
     close_scene(&p);
 }
+
+#define SWITCHED(name)                                                         \
+    "*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$31\r\n" name             \
+    " 10.0.0.1 6379 10.0.0.1 638\r\n"
+
+/* A turn reads it, and asks all of them, or none. */
+static void expect_asked(const char *message, bool asked)
+{
+    scene p;
+    open_scene(&p, MASTER("6379", "1"));
+    /* For each of the two connections that come. */
+    EVENTUALLY(SOON, (step(&p), p.hears && p.others == 2));
+    turn(&p);
+    uint64_t before = p.refreshes;
+    reply(p.hears, message);
+    turn(&p);
+    EXPECT_INT(p.refreshes, before + asked);
+    close_scene(&p);
+}
+
+TEST_CASE(sentinel, another_master_that_one_tells_of_is_asked_about,
+          expect_asked(SWITCHED("main"), true))
+TEST_CASE(sentinel, of_another_name_nothing_is_asked,
+          expect_asked(SWITCHED("mine"), false))
 
 /* By an epoch of one digit. */
 static void name_master(char *out, size_t size, int port, int epoch)
