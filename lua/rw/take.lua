@@ -1,8 +1,9 @@
 -- Brings token: a lock that nobody has is the holder's, what of it: 'r' or 'w'. Included
 -- behind rcall, rpcall, clock, token_key, leases, holder, what and lease.
 --
--- It returns an error, and then nothing stays. What may be refused comes before the hold:
--- Lua does not roll back, and one without a TTL must not stay.
+-- It returns an error, and then no hold stays; the key of the leases may, until the next
+-- hold. What may be refused comes before the hold: Lua does not roll back, and one without
+-- a TTL must not stay.
 local least
 -- include: rw/token_ttl.lua
 -- include: mint_by_clock.lua
