@@ -244,6 +244,7 @@ TEST(batch, what_is_being_undone_is_not_renewed_by_itself)
     answer(&r, YES YES);
     EXPECT_INT(renewed(&r), 2);
     EXPECT_INT(r.h[1]->state, RL_UNDOING);
+    EXPECT_INT(r.e.node.keeper.in_flight, 0);
     close_round(&r);
 }
 
@@ -270,6 +271,44 @@ TEST(batch, what_a_renewal_by_itself_may_keep_alive_is_expected)
     play_pass(&r.p, 2000 * MS);
     answer(&r, REFUSED);
     EXPECT(r.h[0]->gone_us >= r.p.now_us + PLAY_LEASE_MS * MS);
+    close_round(&r);
+}
+
+static void ignore_move(rl_redirects *r, unsigned slot, const char *host,
+                        int port)
+{
+    (void)r, (void)slot, (void)host, (void)port;
+}
+
+/* Each time but the last it follows at once. */
+static void send_on(round *r, int times)
+{
+    for (int i = 0; i < times; i++) {
+        EXPECT_INT(asks(r, SINGLY), 1);
+        answer(r, "-MOVED 3999 10.0.0.2:6381\r\n");
+        if (i < RL_ASK_REDIRECTS)
+            EXPECT(r->h[0]->work.due_us - r->p.now_us < 50 * MS);
+        else
+            EXPECT_INT(r->h[0]->work.due_us - r->p.now_us,
+                       rl_keeper_longest_pause_us(&r->e.node));
+        play_pass(&r->p, r->h[0]->work.due_us - r->p.now_us);
+    }
+}
+
+TEST(batch, a_renewal_that_is_sent_in_a_circle_pauses_and_is_sent_on_again)
+{
+    static rl_redirects nowhere = {.moved = ignore_move};
+    round r;
+    open_round(&r, 1);
+    r.e.core.redirects = &nowhere;
+    send_on(&r, RL_ASK_REDIRECTS + 1);
+    EXPECT_INT(failed(&r), 1);
+    send_on(&r, RL_ASK_REDIRECTS - 1);
+    EXPECT_INT(asks(&r, SINGLY), 1);
+    answer(&r, YES);
+    play_pass(&r.p, r.h[0]->work.due_us - r.p.now_us);
+    send_on(&r, RL_ASK_REDIRECTS + 1);
+    EXPECT_INT(failed(&r), 2);
     close_round(&r);
 }
 

@@ -89,6 +89,17 @@ TEST(confirm, replicas_are_waited_for_no_longer_than_there_is_time)
     close_call(&c);
 }
 
+/* Redis takes 0 for no limit at all. */
+TEST(confirm, replicas_are_waited_for_a_moment_when_there_is_no_time)
+{
+    call c;
+    open_confirmed(&c, 1);
+    c.ask.until_us = 1000 + 3;
+    rl_ask_push(&c.ask, &c.line, 3);
+    EXPECT(strstr(unsent(&c), "WAIT\r\n$1\r\n1\r\n$1\r\n1\r\n"));
+    close_call(&c);
+}
+
 TEST(confirm, ends_with_the_calls_reply_once_enough_have_it)
 {
     call c;

@@ -125,6 +125,10 @@ TEST(found, who_writes_is_told_alone_although_he_reads_too)
 NO_LOCK(a_mode_alone_is_no_lock, 1, "read", "read x", 700, 0, NULL)
 NO_LOCK(a_hash_with_a_mode_and_no_holder_is_no_lock, 2, "color", "read 7", 700,
         0, NULL)
+NO_LOCK(a_mode_that_begins_as_one_who_reads_is_no_lock, 2, OURS, "reads1 7",
+        700, 0, NULL)
+NO_LOCK(a_mode_that_begins_as_one_who_writes_is_no_lock, 2, OURS, "writes1 7",
+        700, 0, NULL)
 
 TEST(found, a_hash_is_asked_about_whichever_field_of_a_lock_it_shows)
 {
