@@ -95,6 +95,15 @@ TEST(client_remedy, a_sentinel_wants_redis_sentinel_and_tells_the_name)
     server_stop(master);
 }
 
+TEST(client_remedy, who_lacks_a_command_is_no_sentinel_for_that)
+{
+    server *sv = server_start_tcp("--rename-command EVAL \"\"");
+    expect_said_of("redis", server_port(sv), RLOCK_ESERVER, "unknown command",
+                   "EVAL");
+    EXPECT(!strstr(message(), "Sentinel"));
+    server_stop(sv);
+}
+
 TEST(client_remedy, a_server_of_a_cluster_that_has_no_slots_wants_redis_cluster)
 {
     server *sv = server_start_tcp("--cluster-enabled yes");

@@ -292,6 +292,21 @@ TEST(scan, a_name_that_fits_no_slot_is_passed_over)
     cluster_scene_stop(&l);
 }
 
+/* Some of its keys are not there: the server refuses to look at the others. */
+TEST(scan, a_lock_whose_slot_is_moving_is_passed_over)
+{
+    cluster_scene l;
+    cluster_scene_start(&l, 0);
+    const char *moving = cluster_name_on(l.c, 0, "moving");
+    cluster_int(l.c, 0, "HSET %s " UUID ":117 1", moving);
+    cluster_int(l.c, 1, "HSET %s " UUID ":117 1",
+                cluster_name_on(l.c, 1, "java"));
+    cluster_cmd(l.c, 0, "CLUSTER SETSLOT %u MIGRATING %s", cluster_slot(moving),
+                cluster_id(l.c, 1));
+    EXPECT_INT(scan_look(l.cl, NULL, RLOCK_SCAN_ALL).n, 1);
+    cluster_scene_stop(&l);
+}
+
 TEST(scan, a_right_that_one_master_refuses_is_named_and_nothing_is_told)
 {
     cluster_scene l;
