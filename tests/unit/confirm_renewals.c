@@ -199,6 +199,32 @@ TEST(confirm_renewals, each_hold_gets_as_many_as_it_wants)
     close_round(&r);
 }
 
+/* All batches that there may be are out. */
+TEST(confirm_renewals, when_nobody_can_ask_the_replicas_it_has_failed)
+{
+    round r;
+    rl_keeper *k = &r.e.node.keeper;
+    open_confirmed(&r, 9, 1);
+    for (size_t i = 2; i < r.n; i++)
+        r.h[i]->unknown = true; /* so it goes by itself */
+    int64_t before_us = r.h[0]->expiry.due_us;
+    play_pass(&r.p, 50 * MS);
+    EXPECT_INT(asks(&r, MANY), 1);
+    size_t in_flight = k->in_flight;
+    EXPECT(rl_list_is_empty(&k->idle_batches));
+    k->batches = SIZE_MAX;
+    answer(&r, "$2\r\n11\r\n");
+    EXPECT_INT(failed(&r), 2);
+    EXPECT_INT(renewed(&r), 0);
+    EXPECT_INT(k->in_flight, in_flight - 1);
+    EXPECT(!k->unconfirmed && !k->confirming);
+    EXPECT_INT(table(&r)->failure.status, RLOCK_ENOMEM);
+    EXPECT_CONTAINS(table(&r)->failure.text, "out of memory");
+    for (size_t i = 0; i < 2; i++)
+        EXPECT(r.h[i]->expiry.due_us == before_us && !r.h[i]->in_flight);
+    close_round(&r);
+}
+
 TEST(confirm_renewals, what_is_not_held_any_more_is_lost_at_once)
 {
     round r;
