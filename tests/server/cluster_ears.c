@@ -98,3 +98,24 @@ TEST(cluster_ears, a_name_and_the_same_in_braces_are_each_rung)
     cluster_scene_leave(&other);
     cluster_scene_stop(&l);
 }
+
+/* The test's own connection is one of them. */
+static int connections(server *sv)
+{
+    int n = 0;
+    for (const char *at = server_str(sv, "CLIENT LIST TYPE normal"); *at; at++)
+        n += *at == '\n';
+    return n;
+}
+
+TEST(cluster_ears, who_was_heard_is_not_connected_to_again_for_nobody)
+{
+    cluster_scene l;
+    server *sv = settle(&l, true);
+    expect_woken_by_java(&l, sv, BARE);
+    EVENTUALLY(SOON, listeners(sv) == 0);
+    server_cmd(sv, "CLIENT KILL TYPE normal SKIPME yes");
+    test_pause_ms(300); /* what is made again, is by then */
+    EVENTUALLY(SOON, connections(sv) == 1);
+    cluster_scene_stop(&l);
+}

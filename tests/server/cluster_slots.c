@@ -18,6 +18,7 @@ TEST(cluster_slots, fault_143_a_lock_whose_slot_has_moved_is_found_there)
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     EXPECT_INT(stats_of(l.cl).failovers, 0);
+    EXPECT_INT(events_count(l.ev, RLOCK_EVENT_FAILOVER), 0);
     EXPECT_INT(stats_of(l.cl).lost, 0);
     rlock_free(lk);
     cluster_scene_stop(&l);
@@ -117,5 +118,22 @@ TEST(cluster_slots, fault_145_a_waiter_follows_the_slot_that_it_waits_in)
     rlock_free(mine);
     rlock_free(theirs);
     cluster_scene_leave(&other);
+    cluster_scene_stop(&l);
+}
+
+TEST(cluster_slots, what_fails_is_told_with_the_server_that_it_failed_at)
+{
+    cluster_scene l;
+    cluster_scene_start(&l, 0);
+    for (int i = 0; i < 3; i++) {
+        char port[16];
+        const char *name = cluster_name_on(l.c, i, "job");
+        rlock *lk = cluster_scene_lock(&l, name);
+        cluster_cmd(l.c, i, "SET %s data", name);
+        EXPECT_STATUS(rlock_trylock(lk), RLOCK_EWRONGTYPE);
+        snprintf(port, sizeof port, ":%d: ", cluster_port(l.c, i));
+        EXPECT_CONTAINS(rlock_last_error()->message, port);
+        rlock_free(lk);
+    }
     cluster_scene_stop(&l);
 }
