@@ -3,6 +3,9 @@
  * fault first, or shows that the same goes well before or after it.
  */
 #include <errno.h>
+#include <rlock/scan.h>
+#include <rlock/servers.h>
+#include <rlock/waits.h>
 
 #include "other_client.h"
 #include "shim.h"
@@ -177,3 +180,94 @@ TEST(shimmed_memory, fault_092_a_multi_lock_without_memory_is_given_up)
     rlock_free(of[1]);
     scene_stop(&s);
 }
+
+/* --- what is there -------------------------------------------------------- */
+
+static bool see_lock(const rlock_lock_info *l, void *arg)
+{
+    *(int *)arg += l->n_holders == 1;
+    return true;
+}
+
+static rlock_status ask_locks(rlock_client *cl, int *seen)
+{
+    return rlock_scan(cl, NULL, RLOCK_SCAN_ALL, see_lock, seen);
+}
+
+static bool see_server(const rlock_server_info *x, void *arg)
+{
+    *(int *)arg += x->status == RLOCK_OK;
+    return true;
+}
+
+static rlock_status ask_servers(rlock_client *cl, int *seen)
+{
+    return rlock_servers(cl, see_server, seen);
+}
+
+static void see_wait(const rlock_wait *w, void *arg)
+{
+    *(int *)arg += w->n_holders == 1;
+}
+
+static rlock_status ask_waits(rlock_client *cl, int *seen)
+{
+    return rlock_waits_for(cl, see_wait, seen);
+}
+
+/* Behind the server, if one is to be named. */
+static void expect_said_last(const char *what)
+{
+    const char *said = rlock_last_error()->message;
+    EXPECT_CONTAINS(said, what);
+    EXPECT_STR(said + strlen(said) - strlen(what), what);
+}
+
+/* Of another program: so many that questions about them need more room. */
+static void take_many(server *sv)
+{
+    for (int i = 0; i < 60; i++)
+        server_cmd(sv, "HSET java-%0200d %s:117 1", i,
+                   "1f2f9e64-6f0c-4f0e-a1f5-7a8f5a0d3c52");
+}
+
+/* The kth allocation fails, for each k, until nothing does. */
+static void expect_no_memory(rlock_status (*ask)(rlock_client *cl, int *seen))
+{
+    scene s = silent_scene(0, false);
+    other_client other = other_client_join(&s, NULL);
+    bool failed = true;
+    int all = 0;
+    take_many(s.sv);
+    EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_OK);
+    waiter *w = waiter_start(other.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    EVENTUALLY(SOON, queued(s.sv, SCENE_LOCK) == 1);
+    EXPECT_STATUS(ask(s.cl, &all), RLOCK_OK);
+    EXPECT(all > 0);
+    for (long k = 1; failed; k++) {
+        int seen = 0;
+        shim_fail(shim_here(), SHIM_ALLOC, k, k, ENOMEM);
+        rlock_status got = ask(s.cl, &seen);
+        failed = shim_failed(shim_here(), SHIM_ALLOC) > 0;
+        shim_clear(shim_here());
+        if (got == RLOCK_OK) {
+            EXPECT_INT(seen, all);
+            continue;
+        }
+        EXPECT(failed && seen == 0);
+        EXPECT_INT(got, RLOCK_ENOMEM);
+        EXPECT_INT(rlock_last_error()->sys_errno, 0);
+        expect_said_last("out of memory");
+    }
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    other_client_leave(&other);
+    scene_stop(&s);
+}
+
+TEST_CASE(shimmed_memory, locks_are_not_told_without_memory,
+          expect_no_memory(ask_locks))
+TEST_CASE(shimmed_memory, servers_are_not_told_without_memory,
+          expect_no_memory(ask_servers))
+TEST_CASE(shimmed_memory, waits_are_not_told_without_memory,
+          expect_no_memory(ask_waits))
