@@ -289,6 +289,8 @@ static void expect_ended(shift *s)
     rl_fault why;
     EXPECT_INT(rl_holds_left(&s->e.core.holds, &why), 0);
     EXPECT_INT(ask(s), 0);
+    EXPECT_INT(s->e.core.holds.undoing, 0);
+    EXPECT_INT(s->e.core.holds.uncounted, 0);
     close_shift(s);
 }
 
@@ -341,14 +343,14 @@ TEST(batches, a_vote_whose_answer_makes_no_sense_may_have_been_granted)
 /* --- undoing ------------------------------------------------------------- */
 
 /* So many more that the server may have. */
-static void leave_undone(shift *s, size_t n)
+static void leave(shift *s, const rl_target *what, size_t n)
 {
     rl_holds *t = &s->e.core.holds;
     rl_uuid id;
     for (size_t i = 0; i < n; i++) {
         EXPECT(rl_uuid_new(&id));
         rl_owner_record *room = rl_holds_make_room(t, &s->p.owner);
-        rl_hold *h = rl_draft(&s->e.core, room, &play_red, &id, LEASE_MS);
+        rl_hold *h = rl_draft(&s->e.core, room, what, &id, LEASE_MS);
         EXPECT(h);
         rl_mutex_lock(&t->mutex);
         h->gone_us = s->p.now_us + LEASE_MS * MS;
@@ -363,13 +365,48 @@ TEST(batches, at_the_end_a_pass_over_undos_that_fail_ends)
     shift s;
     rl_fault why;
     open_held(&s);
-    leave_undone(&s, RL_BATCH_MAX);
+    leave(&s, &play_red, RL_BATCH_MAX);
     rl_holds_stop(&s.e.core.holds);
     rl_fault_set(&why, RLOCK_EIO, 0, "connection refused");
     rl_batches_fail_due(&s.e.node, &why, s.p.now_us);
     EXPECT_INT(s.e.core.holds.undoing, RL_BATCH_MAX);
     EXPECT_INT(s.e.core.holds.first.work.count, RL_BATCH_MAX);
     close_shift(&s);
+}
+
+/* It has been sent, and was not answered. */
+static void open_uncounted(shift *s)
+{
+    static const rl_target gate = {
+        .name = "gate", .len = 4, .scope = RL_LATCH_SCOPE};
+    open_held(s);
+    rl_mutex_lock(&s->e.core.holds.mutex);
+    rl_hold_schedule_locked(&s->e.core.holds, s->h, RL_NEVER);
+    rl_mutex_unlock(&s->e.core.holds.mutex);
+    leave(s, &gate, 1);
+    EXPECT(asks_only(s, RL_SCRIPT_LATCH_COUNT_DOWN));
+    answer(s, "-BUSY a script is running\r\n");
+    EXPECT_INT(s->e.core.holds.undoing, 1);
+    play_pass(&s->p, rl_keeper_longest_pause_us(&s->e.node));
+}
+
+TEST(batches, a_count_down_is_asked_for_again_until_it_is_answered)
+{
+    shift s;
+    open_uncounted(&s);
+    EXPECT(asks_only(&s, RL_SCRIPT_LATCH_COUNT_DOWN));
+    answer(&s, YES);
+    expect_ended(&s);
+}
+
+/* It would count once more. */
+TEST(batches, a_count_down_whose_mark_may_be_gone_is_not_asked_for_again)
+{
+    shift s;
+    open_uncounted(&s);
+    play_pass(&s.p, LEASE_MS * MS);
+    EXPECT_INT(ask(&s), 0);
+    expect_ended(&s);
 }
 
 /* --- renewals ------------------------------------------------------------- */

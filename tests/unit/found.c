@@ -383,11 +383,10 @@ TEST(found, a_reply_of_another_shape_is_refused)
     }
 }
 
-TEST(found, without_memory_nothing_is_kept)
+static void expect_lacking(const answer *a)
 {
     rl_found f;
-    answer a = {1, OURS, "1", 700, 0, BEFORE};
-    rl_reply r = reply_of(&a);
+    rl_reply r = reply_of(a);
     rl_found_init(&f, 0);
     EXPECT(rl_names_add(&f.names, "a", 1, false));
     shim_fail(shim_here(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
@@ -396,3 +395,8 @@ TEST(found, without_memory_nothing_is_kept)
     EXPECT(!taken && f.names.lacking);
     rl_found_fini(&f);
 }
+
+TEST_CASE(found, without_memory_nothing_is_kept,
+          expect_lacking(&(answer){1, OURS, "1", 700, 0, BEFORE}))
+TEST_CASE(found, without_memory_nobody_is_guessed,
+          expect_lacking(&(answer){.token = BEFORE}))

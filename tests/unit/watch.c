@@ -139,6 +139,20 @@ TEST(watch, a_silent_server_is_asked_for_a_sign_of_life_while_something_is_held)
     close_vigil(&v);
 }
 
+/* All batches that there may be are out. */
+TEST(watch, when_nobody_can_ask_for_a_sign_nothing_stays_behind)
+{
+    vigil v;
+    open_holding(&v, RLOCK_WATCHDOG);
+    unsigned refs = v.h->refs;
+    v.e.node.keeper.batches = SIZE_MAX;
+    play_pass(&v.p, RL_WATCH_US);
+    watch(&v);
+    EXPECT(says_nothing(&v));
+    EXPECT_INT(v.h->refs, refs);
+    close_vigil(&v);
+}
+
 TEST(watch, what_is_under_way_is_a_question_already)
 {
     vigil v;
