@@ -274,6 +274,32 @@ TEST(batch, what_a_renewal_by_itself_may_keep_alive_is_expected)
     close_round(&r);
 }
 
+/* While its slot moves, only calls with one key are executed; the lease of who
+   reads, too, is in another. */
+static void expect_writer(bool reads_meanwhile)
+{
+    round r;
+    open_round(&r, 0);
+    add_hold(&r, (rlock_layout)RL_LAYOUT_WRITE);
+    int64_t before_us = r.h[0]->expiry.due_us;
+    play_pass(&r.p, 50 * MS);
+    rl_batches_push_due(&r.e.node, r.p.now_us);
+    EXPECT_INT(sends(&r, SINGLY), 0);
+    answer(&r, TRYAGAIN);
+    EXPECT_INT(sends(&r, SINGLY), 1);
+    r.h[0]->paired = reads_meanwhile;
+    answer(&r, YES);
+    EXPECT_INT(renewed(&r), !reads_meanwhile);
+    EXPECT((r.h[0]->expiry.due_us == before_us) == reads_meanwhile);
+    EXPECT((r.h[0]->work.due_us == r.p.now_us) == reads_meanwhile);
+    close_round(&r);
+}
+
+TEST_CASE(batch, while_its_slot_moves_a_writer_is_renewed_by_one_key,
+          expect_writer(false))
+TEST_CASE(batch, a_writer_who_has_asked_to_read_meanwhile_is_asked_for_at_once,
+          expect_writer(true))
+
 static void ignore_move(rl_redirects *r, unsigned slot, const char *host,
                         int port)
 {
