@@ -150,13 +150,15 @@ TEST(cluster_login, a_server_whose_certificate_is_wrong_is_named)
     "+hset +hexists +hlen +hscan +hdel +zadd +zrem +zpopmin +zrank +zrange "   \
     "+asking +cluster|nodes +cluster|slots +cluster|myid"
 
-static cluster_scene settle_as(cluster *c, char *uri, size_t size)
+static cluster_scene settle_as(cluster *c, char *uri, size_t size,
+                               bool redisson_channel)
 {
     rlock_options o = RLOCK_OPTIONS_INIT;
     snprintf(uri, size, "redis-cluster://app:s3cr3t@127.0.0.1:%d",
              cluster_port(c, 1));
     o.watchdog_lease_ms = BRISK_MS;
     o.uri = uri;
+    o.redisson_channel = redisson_channel;
     return settle_at(c, &o);
 }
 
@@ -166,7 +168,7 @@ TEST(cluster_login, a_user_needs_the_rights_that_are_told_and_no_other)
     need_sharded_channels(); /* nor has it the rights to them */
     cluster *c = cluster_start();
     everywhere(c, RIGHTS);
-    cluster_scene l = settle_as(c, uri, sizeof uri);
+    cluster_scene l = settle_as(c, uri, sizeof uri, false);
     EXPECT_INT(events_count(l.ev, RLOCK_EVENT_WARNING), 0);
     expect_locks(&l);
     cluster_scene_stop(&l);
@@ -178,7 +180,20 @@ TEST(cluster_login, a_user_who_may_not_be_sent_on_is_warned_of)
     need_sharded_channels(); /* nor has it the rights to them */
     cluster *c = cluster_start();
     everywhere(c, RIGHTS " -asking");
-    cluster_scene l = settle_as(c, uri, sizeof uri);
+    cluster_scene l = settle_as(c, uri, sizeof uri, false);
     EXPECT_CONTAINS(events_message(l.ev, RLOCK_EVENT_WARNING), "ASKING");
+    cluster_scene_stop(&l);
+}
+
+TEST(cluster_login, a_user_who_may_not_hear_redisson_is_warned_of)
+{
+    char uri[96];
+    need_sharded_channels();
+    cluster *c = cluster_start();
+    everywhere(c, RIGHTS " resetchannels &rlock_sbell:*");
+    cluster_scene l = settle_as(c, uri, sizeof uri, true);
+    EXPECT_CONTAINS(events_message(l.ev, RLOCK_EVENT_WARNING),
+                    "SSUBSCRIBE to redisson_lock__channel:* is not allowed");
+    EXPECT_INT(events_count(l.ev, RLOCK_EVENT_WARNING), 1);
     cluster_scene_stop(&l);
 }
