@@ -312,7 +312,7 @@ static void expect_replaced(const char *says, bool replaced)
 {
     scene p;
     office o = {.conn = -1, .says = says};
-    char in_office[200], another[200];
+    char in_office[200] = "", another[200];
     open_scene(&p, in_office);
     p.office = &o;
     o.port = listen_on(&o.listener);
