@@ -1,6 +1,9 @@
 /* The wait in a fair lock's line: asked once to stand, then for all of the client
    by the front, granted by a message, confirmed, given up. */
+#include <errno.h>
+
 #include "op/grant.h"
+#include "shim.h"
 #include "wait.h"
 
 #define CLAIM_MS 3000
@@ -83,6 +86,24 @@ TEST(attempt_line, who_does_not_wait_says_the_least)
     EXPECT_INT(calls(&w), 1); /* it has nothing to leave */
     close_wait(&w, RLOCK_BUSY);
 }
+
+static void expect_nothing_asked(int64_t wait_ms, shim_call fails)
+{
+    wait_for w;
+    open_fair(&w, wait_ms, RLOCK_WATCHDOG);
+    shim_fail(shim_here(), fails, 1, SHIM_EVER, ENOMEM);
+    rl_next next = begin(&w);
+    shim_clear(shim_here());
+    EXPECT_INT(next, RL_DONE);
+    EXPECT_INT(calls(&w), 0);
+    EXPECT_CONTAINS(w.a.fault.text, "out of memory");
+    close_wait(&w, RLOCK_ENOMEM);
+}
+
+TEST_CASE(attempt_line, without_memory_the_server_is_not_asked,
+          expect_nothing_asked(0, SHIM_ALLOC))
+TEST_CASE(attempt_line, without_randomness_nobody_stands_in_line,
+          expect_nothing_asked(60000, SHIM_GETRANDOM))
 
 TEST(attempt_line, who_hears_nothing_says_so_and_again_when_it_does)
 {

@@ -105,6 +105,8 @@ static inline void close_failed(election *e, rlock_status status,
 {
     size_t left = 0;
     EXPECT_INT(e->a.status, status);
+    EXPECT(e->a.fault.status == status && *e->a.fault.text);
+    EXPECT_INT(e->a.fault.sys_errno, 0);
     EXPECT_INT(e->p.owner.holds, 0);
     for (size_t i = 0; i < NODES; i++) {
         rl_core *c = play_core(&e->p, i);

@@ -1,7 +1,9 @@
 /* What a message says of a grant, read strictly; and for how long it is good. */
 #include "op/grant.h"
 
-#include <stdlib.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "test.h"
 #include "wire/keys.h"
@@ -9,16 +11,20 @@
 #define UUID "6f1e1e0c-5d07-4f36-9a4e-0123456789ab"
 #define SEC  INT64_C(1000000)
 
-/* Read where nothing is behind it. */
+/* Read where nothing is behind it, nor may be read. */
 static bool reads(rl_notice *n, const char *text, size_t len)
 {
-    char *copy = malloc(len ? len : 1);
-    EXPECT(copy);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    int fd = open("/dev/zero", O_RDWR | O_CLOEXEC);
+    char *at = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    EXPECT(at != MAP_FAILED && mprotect(at + page, page, PROT_NONE) == 0);
+    char *copy = at + page - len;
     memcpy(copy, text, len);
     bool good = rl_notice_read(n, copy, len);
     if (good)
         n->name = text + (n->name - copy);
-    free(copy);
+    munmap(at, 2 * page);
+    close(fd);
     return good;
 }
 

@@ -1,5 +1,8 @@
 /* The lock of a majority: the wait for it. */
+#include <errno.h>
+
 #include "election.h"
+#include "shim.h"
 
 /* --- the wait ------------------------------------------------------------- */
 
@@ -237,6 +240,44 @@ TEST(vote_wait, who_gives_up_leaves_every_queue)
     EXPECT_INT(answer(&e, 1, LEFT), RL_ASK);
     EXPECT_INT(answer(&e, 2, LEFT), RL_DONE);
     close_failed(&e, RLOCK_CANCELED, 0);
+}
+
+/* Node 2 has not answered the vote before: it may yet put the bell there. */
+TEST(vote_wait, a_queue_is_left_behind_the_try_of_before_that_is_late)
+{
+    election e;
+    wait_with_bells(&e);
+    EXPECT_INT(play_sleep(&e.p), RL_ASK);
+    EXPECT_INT(answer(&e, 0, IS_BUSY), RL_ASK);
+    EXPECT_INT(answer(&e, 1, IS_BUSY), RL_SLEEP);
+    rl_rooms_cancel(&play_core(&e.p, 0)->rooms, &play_red, &e);
+    EXPECT_INT(play_wake(&e.p), RL_ASK);
+    EXPECT(!e.b.part[0]->behind && !e.b.part[1]->behind);
+    EXPECT(e.b.part[2]->behind == &e.p.client[2].line);
+    EXPECT_INT(answer(&e, 0, LEFT), RL_ASK);
+    EXPECT_INT(answer(&e, 1, LEFT), RL_ASK);
+    EXPECT_INT(answer(&e, 2, IS_BUSY), RL_ASK);
+    EXPECT_INT(answer(&e, 2, NO), RL_ASK);
+    EXPECT_INT(answer(&e, 2, LEFT), RL_DONE);
+    close_failed(&e, RLOCK_CANCELED, 0);
+}
+
+/* Each answers that it has taken the bell out. */
+TEST(vote_wait, who_lacks_memory_for_another_try_leaves_every_queue)
+{
+    election e;
+    wait_with_bells(&e);
+    shim_fail(shim_here(), SHIM_ALLOC, 1, 1, ENOMEM);
+    rl_next next = play_sleep(&e.p);
+    shim_clear(shim_here());
+    EXPECT_INT(next, RL_ASK);
+    for (size_t i = 0; i < NODES; i++)
+        EXPECT_STR(play_called(&e.p, i), "leave");
+    EXPECT_INT(answer(&e, 0, LEFT), RL_ASK);
+    EXPECT_INT(answer(&e, 1, LEFT), RL_ASK);
+    EXPECT_INT(answer(&e, 2, LEFT), RL_DONE);
+    EXPECT_STR(e.a.fault.text, "out of memory or randomness");
+    close_failed(&e, RLOCK_ENOMEM, 0);
 }
 
 TEST(vote_wait, what_each_node_said_is_told_when_the_time_is_up)

@@ -78,6 +78,7 @@ static inline void close_wait(wait_for *w, rlock_status status)
     EXPECT_INT(w->p.owner.holds, status == RLOCK_OK);
     EXPECT(status == RLOCK_OK || w->a.fault.status == status);
     EXPECT(status == RLOCK_OK || *w->a.fault.text);
+    EXPECT(w->a.fault.sys_errno == 0 || status == RLOCK_EIO);
     play_close(&w->p);
 }
 
