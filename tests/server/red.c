@@ -378,6 +378,47 @@ TEST(red, bad_arguments_of_an_acquire_are_refused)
     party_end(&p, &ns);
 }
 
+/* --- lost on a majority --------------------------------------------------- */
+
+/* Held by the first node alone, as the others were stopped when it was extended. */
+static void lose_all_but_the_first(const nodes *ns, party *p)
+{
+    party_hold(p, 60000);
+    EXPECT_STATUS(rlock_extend(p->lk, 2000), RLOCK_OK);
+    server_pause(ns->sv[1]);
+    server_pause(ns->sv[2]);
+    EXPECT_STATUS(rlock_extend(p->lk, 60000), RLOCK_EQUORUM);
+    events_wait(p->ev[0], RLOCK_EVENT_LOST, 1, SOON);
+    EXPECT_BETWEEN(server_int(ns->sv[0], "PTTL job"), 40000, 60000);
+}
+
+static void expect_unchanged(const nodes *ns, const party *p)
+{
+    const char *holder = node_holder(ns->sv[0]);
+    EXPECT_INT(server_int(ns->sv[0], "HINCRBY job %s 0", holder), 1);
+    EXPECT_BETWEEN(server_int(ns->sv[0], "PTTL job"), 40000, 60000);
+    EXPECT(!rlock_is_held(p->lk));
+}
+
+/* Nothing is asked of a node that has it still, and none is waited for. */
+TEST(red, what_is_lost_is_neither_extended_nor_entered_again)
+{
+    nodes ns = nodes_start(3);
+    party p = party_join(&ns, 0, 300);
+    lose_all_but_the_first(&ns, &p);
+    long long calls = script_calls(ns.sv[0]);
+    EXPECT_STATUS(rlock_extend(p.lk, 30000), RLOCK_LOST);
+    expect_unchanged(&ns, &p);
+    EXPECT_STATUS(rlock_acquire(p.lk, 0, 30000), RLOCK_LOST);
+    expect_unchanged(&ns, &p);
+    EXPECT_INT(script_calls(ns.sv[0]), calls);
+    server_resume(ns.sv[1]);
+    server_resume(ns.sv[2]);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_LOST);
+    nodes_expect_all_undone(&ns);
+    party_end(&p, &ns);
+}
+
 /* --- as a member of a Multi lock ----------------------------------------- */
 
 typedef struct several {
