@@ -1,4 +1,5 @@
 /* When a part is asked, slow, silent or out of time, and a round is over. */
+#include "hold/step.h"
 #include "op/round.h"
 
 #include "play.h"
@@ -467,6 +468,24 @@ TEST(round, a_part_follows_the_line_that_it_must_not_overtake)
     stage s;
     set(&s);
     EXPECT(rl_way_behind(&s.op, &s.way[0]) == NULL);
+    s.part[0].behind = &s.p.client[2].line;
+    EXPECT(rl_way_behind(&s.op, &s.way[0]) == &s.p.client[2].line);
+    clear(&s);
+}
+
+/* One that is lent by its caller has no hold that a late one could be about. */
+TEST(round, a_part_that_may_be_late_follows_the_latest_call_of_its_hold)
+{
+    stage s;
+    set(&s);
+    rl_hold *h = play_hold(&s.p, 0, "job", LEASE_MS);
+    rl_holds *t = &play_core(&s.p, 0)->holds;
+    rl_hold_set_line(t, h, &s.p.client[1].line);
+    s.part[0].hold = h;
+    EXPECT(!rl_way_behind(&s.op, &s.way[0]));
+    s.part[0].heap = true;
+    EXPECT(rl_way_behind(&s.op, &s.way[0]) == &s.p.client[1].line);
+    EXPECT(!rl_way_behind(&s.op, &s.way[1]));
     s.part[0].behind = &s.p.client[2].line;
     EXPECT(rl_way_behind(&s.op, &s.way[0]) == &s.p.client[2].line);
     clear(&s);
