@@ -124,6 +124,7 @@ TEST(latch, who_is_in_the_queue_looks_every_two_seconds)
     EXPECT_INT(begin(&w), RL_ASK);
     EXPECT_STR(play_arg(&w.p, 0, 1), core(&w)->bell);
     EXPECT_INT(answer(&w, LOOKED(2, 1)), RL_SLEEP);
+    EXPECT_INT(w.part.grant.rank, 0);
     EXPECT(rl_room_was_busy(&core(&w)->rooms, &w.w.waiter, w.p.now_us));
     EXPECT_INT(w.p.client[0].listens, 1);
     EXPECT_BETWEEN(w.w.op.sleep_us - w.p.now_us, 1500 * MS, 2500 * MS);
@@ -140,6 +141,7 @@ static void expect_polls(bool hears)
         rl_rooms_hear(&core(&w)->rooms);
     EXPECT_INT(begin(&w), RL_ASK);
     EXPECT_INT(answer(&w, LOOKED(2, 0)), RL_SLEEP);
+    EXPECT_INT(w.part.grant.rank, -1); /* op/op.h: it is unknown */
     EXPECT_BETWEEN(w.w.op.sleep_us - w.p.now_us, 187 * MS, 313 * MS);
     EXPECT_INT(play_sleep(&w.p), RL_ASK);
     EXPECT_INT(answer(&w, LOOKED(0, 0)), RL_DONE);

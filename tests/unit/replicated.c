@@ -24,14 +24,22 @@ static void expect_wait(deed *d, const char *replicas, const char *ms)
     EXPECT_STR(wait_word(d, 2), ms);
 }
 
-static void begin_take(deed *d, const rl_target *what, int64_t lease_ms)
+/* In doubt: another try of the draft may have been granted before. */
+static void begin_try(deed *d, const rl_target *what, int64_t lease_ms,
+                      bool doubt)
 {
     open_deed(d);
     core(d)->set.replica_wait_ms = WAIT_MS;
     d->h = play_draft(&d->p, 0, what, lease_ms);
     d->h->replicas = 2;
+    d->h->unknown = doubt;
     rl_part_acquire(d->x, core(d), d->h, lease_ms, d->p.now_us);
     EXPECT_INT(go(d), RL_ASK);
+}
+
+static void begin_take(deed *d, const rl_target *what, int64_t lease_ms)
+{
+    begin_try(d, what, lease_ms, false);
 }
 
 static void end_take(deed *d)
@@ -119,6 +127,36 @@ TEST(replicated, a_string_that_is_asked_for_again_is_touched_in_between)
     cut_and_count(&d, 3);
     end_take(&d);
 }
+
+static void expect_touched(unsigned layout, bool doubt, bool touched)
+{
+    deed d;
+    rl_target what = play_job;
+    what.scope = rl_layouts[layout].scope;
+    what.layout = (uint8_t)layout;
+    begin_try(&d, &what, LEASE_MS, doubt);
+    EXPECT_INT(answer(&d, GRANTED(123)), RL_ASK);
+    if (touched)
+        EXPECT_INT(answer(&d, YES), RL_ASK);
+    EXPECT_INT(answer(&d, ":2\r\n"), RL_DONE);
+    EXPECT(d.x->ok);
+    end_take(&d);
+}
+
+#define TOUCHED(name, ...)                                                     \
+    TEST_CASE(replicated, name, expect_touched(__VA_ARGS__))
+
+TOUCHED(a_string_that_is_granted_without_doubt_is_written_by_that,
+        RLOCK_LAYOUT_STRING, false, false)
+TOUCHED(a_string_of_a_draft_in_doubt_is_touched, RLOCK_LAYOUT_STRING, true,
+        true)
+TOUCHED(a_side_that_is_granted_without_doubt_is_written_by_that,
+        RL_LAYOUT_WRITE, false, false)
+TOUCHED(a_side_of_a_draft_in_doubt_is_touched, RL_LAYOUT_WRITE, true, true)
+TOUCHED(a_hash_of_a_draft_in_doubt_is_written_by_its_try, RLOCK_LAYOUT_HASH,
+        true, false)
+TOUCHED(a_fair_lock_of_a_draft_in_doubt_is_written_by_its_try, RL_LAYOUT_FAIR,
+        true, false)
 
 /* --- extend, and one level more ------------------------------------------- */
 

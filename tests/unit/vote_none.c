@@ -121,6 +121,23 @@ TEST(vote_none, a_token_that_took_as_long_as_the_lease_is_no_lock)
     close_failed(&e, RLOCK_EQUORUM, 0);
 }
 
+/* Node 1 was asked again, and later; its lease alone is no quorum. */
+TEST(vote_none, a_token_too_late_for_the_lease_of_one_of_two_is_no_lock)
+{
+    election e;
+    open_asked(&e, 0, LEASE_MS);
+    EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
+    play_pass(&e.p, 5000 * MS);
+    EXPECT_INT(play_cut(&e.p, 1), RL_ASK);
+    EXPECT_INT(answer(&e, 1, VOTED(200, 900)), RL_ASK);
+    e.p.now_us = rl_lease_deadline(PLAY_BEGAN_US, LEASE_MS);
+    EXPECT_INT(answer(&e, 0, YES), RL_ASK);
+    EXPECT_STR(e.a.fault.text, "granted, but too late for its lease");
+    EXPECT_INT(answer(&e, 0, YES), RL_ASK);
+    EXPECT_INT(answer(&e, 1, YES), RL_DONE);
+    close_failed(&e, RLOCK_EQUORUM, 0);
+}
+
 TEST(vote_none, without_memory_nobody_is_asked)
 {
     election e;
