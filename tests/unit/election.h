@@ -21,6 +21,16 @@ static inline void drop(rl_red_attempt *b, size_t i)
     RL_CONTAINER(b, election, b)->dropped |= 1u << i;
 }
 
+/* What no loop over the nodes may come to. */
+static inline void spoil_behind(rl_red_attempt *b)
+{
+    for (size_t i = NODES; i < RLOCK_RED_MAX; i++) {
+        b->part[i] = (rl_part *)(uintptr_t)i;
+        b->node[i] = (rl_core *)(uintptr_t)i;
+        b->raise[i] = (rl_part *)(uintptr_t)i;
+    }
+}
+
 static inline void open_election(election *e, int64_t wait_ms, int64_t lease_ms)
 {
     play_open(&e->p, NODES);
@@ -33,6 +43,7 @@ static inline void open_election(election *e, int64_t wait_ms, int64_t lease_ms)
                             .ahead_us = &e->ahead_us};
     for (size_t i = 0; i < NODES; i++)
         e->b.node[i] = play_core(&e->p, i);
+    spoil_behind(&e->b);
     e->a = (rl_acquire){.attempt = &rl_attempt_vote,
                         .home = play_core(&e->p, 0),
                         .what = &play_red,

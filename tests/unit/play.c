@@ -208,10 +208,10 @@ static void send(play_client *pc)
 {
     const char *at;
     size_t n = rl_line_bytes(&pc->line, &at);
-    const char *end = at + n;
     long left = 0;
     if (n == 0)
         return;
+    const char *end = at + n;
     for (pc->words = 0; at != end; pc->words += pc->words < PLAY_WORDS) {
         if (*at == '*') {
             EXPECT_INT(left, 0);

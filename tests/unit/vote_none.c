@@ -170,6 +170,86 @@ TEST(vote_none, one_lack_of_memory_leaves_a_quorum_or_nothing)
     }
 }
 
+TEST(vote_none, what_nodes_say_is_told_as_they_say_it)
+{
+    election e;
+    open_asked(&e, 0, LEASE_MS);
+    EXPECT_INT(answer(&e, 0, "-ERR 70%d of %s\r\n"), RL_ASK);
+    EXPECT_INT(answer(&e, 1, "-ERR 70%d of %s\r\n"), RL_DONE);
+    EXPECT_CONTAINS(e.a.fault.text,
+                    "1 the server answered: ERR 70%d of %s; 2 ");
+    play_forget(&e.p);
+    answer(&e, 2, IS_BUSY);
+    answer(&e, 2, NO);
+    close_failed(&e, RLOCK_EQUORUM, 2); /* they may have granted it */
+}
+
+TEST(vote_none, what_a_node_says_to_a_token_is_told_as_it_says_it)
+{
+    election e;
+    open_asked(&e, 0, LEASE_MS);
+    EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 1, VOTED(200, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 0, "-ERR 70%d of %s\r\n"), RL_ASK);
+    EXPECT_CONTAINS(e.a.fault.text, "1 the server answered: ERR 70%d of %s");
+    EXPECT_INT(answer(&e, 0, YES), RL_ASK);
+    EXPECT_INT(answer(&e, 1, YES), RL_DONE);
+    close_failed(&e, RLOCK_EQUORUM, 0);
+}
+
+/* Some allocations fail in a row. Those that are asked all the same are busy; how
+   many is answered. */
+static size_t expect_reason(int from, int to)
+{
+    election e;
+    size_t asked = 0;
+    open_election(&e, 0, LEASE_MS);
+    shim_fail(shim_here(), SHIM_ALLOC, from, to, ENOMEM);
+    rl_next next = begin(&e);
+    shim_clear(shim_here());
+    for (size_t i = 0; i < NODES; i++)
+        asked += e.p.client[i].line.pending > 0;
+    for (size_t i = 0; i < NODES && next == RL_ASK; i++)
+        if (e.p.client[i].line.pending)
+            next = answer(&e, i, IS_BUSY);
+    EXPECT_INT(next, RL_DONE);
+    close_failed(&e,
+                 asked < 2   ? RLOCK_ENOMEM
+                 : asked < 3 ? RLOCK_EQUORUM
+                             : RLOCK_BUSY,
+                 0);
+    return asked;
+}
+
+TEST(vote_none, memory_that_lacks_for_a_majority_is_the_reason)
+{
+    int times[NODES + 1] = {0};
+    for (int from = 1; from <= 12; from++)
+        for (int to = from; to <= 16; to++)
+            times[expect_reason(from, to)]++;
+    EXPECT(times[0] > 0 && times[1] > 0 && times[2] > 0);
+}
+
+/* Those that have been asked are busy; whichever allocation fails. */
+TEST(vote_none, a_node_that_memory_lacked_for_is_told)
+{
+    for (int nth = 1; nth <= 16; nth++) {
+        election e;
+        open_election(&e, 0, LEASE_MS);
+        shim_fail(shim_here(), SHIM_ALLOC, nth, nth, ENOMEM);
+        rl_next next = begin(&e);
+        bool failed = shim_failed(shim_here(), SHIM_ALLOC) > 0;
+        for (size_t i = 0; i < NODES && next == RL_ASK; i++)
+            if (e.p.client[i].line.pending)
+                next = answer(&e, i, IS_BUSY);
+        shim_clear(shim_here());
+        EXPECT_INT(next, RL_DONE);
+        if (failed)
+            EXPECT_CONTAINS(e.a.fault.text, "out of memory");
+        close_failed(&e, e.a.status, 0);
+    }
+}
+
 /* --- who may vote --------------------------------------------------------- */
 
 static void restart_as(election *e, size_t i, const char *run_id, int64_t at_us)

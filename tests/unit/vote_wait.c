@@ -159,6 +159,11 @@ TEST(vote_wait, a_minority_that_rings_again_and_again_is_answered_more_slowly)
     ring(&e, 0);
     ring(&e, 2);
     EXPECT_INT(play_wake(&e.p), RL_ASK);
+    EXPECT_INT(answer(&e, 0, IS_BUSY), RL_ASK); /* it was taken before us */
+    EXPECT_INT(answer(&e, 1, IS_BUSY), RL_SLEEP);
+    settle(&e);
+    EXPECT_BETWEEN(pause_after_ring(&e), 2250, 3750);
+    EXPECT_INT(play_sleep(&e.p), RL_ASK);
     get_it(&e);
 }
 
@@ -213,6 +218,23 @@ TEST(vote_wait, an_owner_leaves_no_queue_when_another_waits_behind_it)
     close_owned(&e);
 }
 
+/* The bell is there since a try before. */
+TEST(vote_wait, an_owner_who_gave_no_bell_at_last_leaves_every_queue)
+{
+    election e;
+    wait_with_bells(&e);
+    for (size_t i = 0; i < NODES; i++)
+        rl_rooms_hear_no_more(&play_core(&e.p, i)->rooms);
+    EXPECT_INT(play_sleep(&e.p), RL_ASK);
+    EXPECT_STR(play_arg(&e.p, 0, BELL_ARG), "");
+    get_quorum(&e);
+    for (size_t i = 0; i < NODES; i++) {
+        EXPECT_STR(play_called(&e.p, i), "leave");
+        EXPECT_INT(e.p.client[i].line.pending, i == 2 ? 2 : 1);
+    }
+    close_owned(&e);
+}
+
 TEST(vote_wait, an_owner_leaves_behind_a_try_that_is_late)
 {
     election e;
@@ -249,7 +271,8 @@ TEST(vote_wait, a_queue_is_left_behind_the_try_of_before_that_is_late)
     wait_with_bells(&e);
     EXPECT_INT(play_sleep(&e.p), RL_ASK);
     EXPECT_INT(answer(&e, 0, IS_BUSY), RL_ASK);
-    EXPECT_INT(answer(&e, 1, IS_BUSY), RL_SLEEP);
+    EXPECT_INT(answer(&e, 1, BUSY(30000, 700, 0)), RL_SLEEP);
+    EXPECT_INT(e.a.waiter.room->ticket, 500); /* of the home's server */
     rl_rooms_cancel(&play_core(&e.p, 0)->rooms, &play_red, &e);
     EXPECT_INT(play_wake(&e.p), RL_ASK);
     EXPECT(!e.b.part[0]->behind && !e.b.part[1]->behind);
@@ -260,6 +283,22 @@ TEST(vote_wait, a_queue_is_left_behind_the_try_of_before_that_is_late)
     EXPECT_INT(answer(&e, 2, NO), RL_ASK);
     EXPECT_INT(answer(&e, 2, LEFT), RL_DONE);
     close_failed(&e, RLOCK_CANCELED, 0);
+}
+
+/* As of the try before, which has queued us there. */
+TEST(vote_wait, a_node_that_says_nothing_of_its_queue_leaves_us_our_place)
+{
+    election e;
+    wait_with_bells(&e);
+    EXPECT_INT(play_sleep(&e.p), RL_ASK);
+    EXPECT_STR(play_arg(&e.p, 0, TICKET_ARG), "500");
+    EXPECT_INT(answer(&e, 0, STRANGE), RL_ASK);
+    EXPECT_INT(answer(&e, 1, BUSY(30000, 700, 0)), RL_SLEEP);
+    settle(&e);
+    EXPECT_INT(play_sleep(&e.p), RL_ASK);
+    EXPECT_STR(play_arg(&e.p, 0, TICKET_ARG), "500");
+    EXPECT_STR(play_arg(&e.p, 1, TICKET_ARG), "700");
+    get_it(&e);
 }
 
 /* Each answers that it has taken the bell out. */
