@@ -513,3 +513,62 @@ TEST(handles, a_red_lock_tells_what_each_node_said)
     rlock_free(red);
     kit_close(&k);
 }
+
+/* --- what is called under a lock ------------------------------------------ */
+
+#define WORDS  HERE "a key or argument is NULL"
+#define MANY   HERE "there are more than 1,000,000 keys and arguments"
+#define COUNTS HERE "the number of keys or arguments is negative"
+#define FORMAT HERE "the format is NULL, or not one that redisCommand() takes"
+
+TEST(handles, calls_that_cannot_be_made_are_refused)
+{
+    kit k = kit_open();
+    const char *argv[] = {"a", NULL};
+    struct redisReply *r = (struct redisReply *)&k;
+    INVALID(rlock_eval(k.lk, NULL, 0, 0, NULL, NULL, &r),
+            HERE "the script is NULL");
+    EXPECT(!r);
+    INVALID(rlock_eval(k.lk, "#!lua\n", 0, 0, NULL, NULL, NULL),
+            HERE "a script that begins with \"#!\" cannot be guarded, as that "
+                 "has to be a script's first line");
+    INVALID(rlock_eval(k.lk, "", -1, 1, argv, NULL, NULL), COUNTS);
+    INVALID(rlock_eval(k.lk, "", 1, -1, argv, NULL, NULL), COUNTS);
+    INVALID(rlock_eval(k.lk, "", 1000001, 0, argv, NULL, NULL), MANY);
+    INVALID(rlock_eval(k.lk, "", 1, 1000000, argv, NULL, NULL), MANY);
+    INVALID(rlock_eval(k.lk, "", 1, 999999, NULL, NULL, NULL), WORDS);
+    INVALID(rlock_eval(k.lk, "", 1, 0, NULL, NULL, NULL), WORDS);
+    INVALID(rlock_eval(k.lk, "", 1, 1, argv, NULL, NULL), WORDS);
+    INVALID(rlock_command_argv(k.lk, NULL, 0, argv, NULL),
+            HERE "the command has no words");
+    INVALID(rlock_command_argv(k.lk, NULL, 2, argv, NULL), WORDS);
+    INVALID(rlock_command(k.lk, NULL, NULL), FORMAT);
+    INVALID(rlock_command(k.lk, NULL, "SET a %q"), FORMAT);
+    kit_close(&k);
+}
+
+#define NO_ONE                                                                 \
+    "a lock of several has no one server that could check it; see "            \
+    "rlock_token()"
+
+TEST(handles, calls_need_a_hold_of_one_server)
+{
+    kit k = kit_open();
+    rlock *multi, *red;
+    const char *argv[] = {"a", NULL};
+    EXPECT_STATUS(rlock_multi_new(&k.lk, 1, &multi), RLOCK_OK);
+    EXPECT_STATUS(rlock_red_new(&k.cl, 1, "job", &red), RLOCK_OK);
+    REFUSED(rlock_eval(k.lk, "return 1", 0, 1, argv, NULL, NULL),
+            RLOCK_NOT_HELD, HERE NOT_HELD);
+    REFUSED(rlock_command_argv(k.lk, NULL, 1, argv, NULL), RLOCK_NOT_HELD,
+            HERE NOT_HELD);
+    REFUSED(rlock_command(k.lk, NULL, "GET %s", "a"), RLOCK_NOT_HELD,
+            HERE NOT_HELD);
+    REFUSED(rlock_command(multi, NULL, "GET %s", "a"), RLOCK_ENOTSUP,
+            "lock 'a Multi lock': " NO_ONE);
+    REFUSED(rlock_command(red, NULL, "GET %s", "a"), RLOCK_ENOTSUP,
+            "lock 'job': " NO_ONE);
+    rlock_free(multi);
+    rlock_free(red);
+    kit_close(&k);
+}
