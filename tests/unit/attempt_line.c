@@ -122,6 +122,19 @@ TEST(attempt_line, who_hears_nothing_says_so_and_again_when_it_does)
     close_owned(&w);
 }
 
+TEST(attempt_line, whom_the_server_has_not_put_in_line_looks_by_itself)
+{
+    wait_for w;
+    open_fair(&w, 60000, RLOCK_WATCHDOG);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(answer(&w, STANDS(500, -1, 0)), RL_SLEEP);
+    EXPECT_BETWEEN(w.a.op.sleep_us - w.p.now_us, 187 * MS, 313 * MS);
+    EXPECT(rl_room_has_to_ask(&core(&w)->rooms, &w.a.waiter));
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    close_owned(&w);
+}
+
 /* Another one that waits for it here, in front or behind. */
 typedef struct other {
     rl_waiter waiter;

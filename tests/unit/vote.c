@@ -37,6 +37,22 @@ TEST(vote, a_quorum_of_grants_owns_it)
     close_owned(&e);
 }
 
+/* The Multi lock may be spoilt by its loss. */
+TEST(vote, a_member_of_a_multi_lock_knows_it)
+{
+    election e;
+    open_election(&e, 0, LEASE_MS);
+    rl_group *whole = rl_group_new(&e.p.home, 0);
+    EXPECT(whole);
+    e.a.joins = whole;
+    EXPECT_INT(begin(&e), RL_ASK);
+    EXPECT_INT(answer(&e, 1, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 2, VOTED(100, 900)), RL_DONE);
+    EXPECT(own(&e)->whole == whole);
+    rl_group_unref(whole);
+    close_owned(&e);
+}
+
 TEST(vote, each_hold_is_good_from_before_its_own_node_was_asked)
 {
     election e;
