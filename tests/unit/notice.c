@@ -1,7 +1,6 @@
 /* What a message says of a grant, read strictly; and for how long it is good. */
 #include "op/grant.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -15,8 +14,8 @@
 static bool reads(rl_notice *n, const char *text, size_t len)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    int fd = open("/dev/zero", O_RDWR | O_CLOEXEC);
-    char *at = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    char *at = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     EXPECT(at != MAP_FAILED && mprotect(at + page, page, PROT_NONE) == 0);
     char *copy = at + page - len;
     memcpy(copy, text, len);
@@ -24,7 +23,6 @@ static bool reads(rl_notice *n, const char *text, size_t len)
     if (good)
         n->name = text + (n->name - copy);
     munmap(at, 2 * page);
-    close(fd);
     return good;
 }
 
@@ -85,12 +83,24 @@ NOTHING(with_a_uuid_in_capitals,
         "rlock_grant:6F1E1E0C-5d07-4f36-9a4e-0123456789ab 1 1 1 a")
 NOTHING(with_a_uuid_that_is_shifted,
         "rlock_grant:6f1e1e0-c5d07-4f36-9a4e-0123456789ab 1 1 1 a")
+NOTHING(with_a_uuid_that_has_a_letter_behind_f,
+        "rlock_grant:6f1e1e0c-5d07-4f36-9a4e-g123456789ab 1 1 1 a")
+NOTHING(with_a_uuid_that_has_a_sign_behind_9,
+        "rlock_grant:6f1e1e0c-5d07-4f36-9a4e-:123456789ab 1 1 1 a")
+NOTHING(with_a_uuid_that_has_a_sign_before_0,
+        "rlock_grant:6f1e1e0c-5d07-4f36-9a4e-/123456789ab 1 1 1 a")
+NOTHING(with_a_uuid_that_has_a_sign_before_a,
+        "rlock_grant:6f1e1e0c-5d07-4f36-9a4e-`123456789ab 1 1 1 a")
+NOTHING(with_the_uuid_of_who_has_not_asked,
+        "rlock_grant:00000000-0000-0000-0000-000000000000 1 1 1 a")
 NOTHING(with_a_zero, "rlock_grant:" UUID " 0 1 1 a")
 NOTHING(with_a_leading_zero, "rlock_grant:" UUID " 1 01 1 a")
 NOTHING(with_a_sign, "rlock_grant:" UUID " -1 1 1 a")
 NOTHING(with_two_blanks, "rlock_grant:" UUID " 1  1 1 a")
 NOTHING(with_too_long_a_number,
         "rlock_grant:" UUID " 1000000000000000000 1 1 a")
+NOTHING(with_too_long_a_number_that_could_be_two,
+        "rlock_grant:" UUID " 1111111111111111111 1 1 a")
 NOTHING(with_too_long_a_token,
         "rlock_grant:" UUID " 10 1000000000000000000 10 a")
 NOTHING(with_a_claim_of_ages, "rlock_grant:" UUID " 1 1 1000000000000000000 a")

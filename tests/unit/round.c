@@ -1,6 +1,6 @@
 /* When a part is asked, slow, silent or out of time, and a round is over. */
-#include "hold/step.h"
 #include "op/round.h"
+#include "hold/step.h"
 
 #include "play.h"
 #include "test.h"
