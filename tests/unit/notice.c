@@ -41,6 +41,18 @@ TEST(notice, says_whose_it_is_and_since_when_and_for_how_long)
     EXPECT(memcmp(n.name, "a b", 3) == 0);
 }
 
+TEST(notice, may_have_any_digit_in_any_place_of_its_uuid)
+{
+    static const char uuid[] = "01234567-89ab-cdef-1032-547698badcfe";
+    static const char text[] =
+        "rlock_grant:01234567-89ab-cdef-1032-547698badcfe 1 1 1 a";
+    char id[RL_UUID_LEN + 1];
+    rl_notice n;
+    EXPECT(reads(&n, text, strlen(text)));
+    rl_uuid_write(&n.id, id);
+    EXPECT_STR(id, uuid);
+}
+
 TEST(notice, that_is_cut_says_nothing)
 {
     static const char text[] = "rlock_grant:" UUID " 1500 77 3000 a";

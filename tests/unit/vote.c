@@ -53,6 +53,16 @@ TEST(vote, a_member_of_a_multi_lock_knows_it)
     close_owned(&e);
 }
 
+TEST(vote, nodes_that_tell_no_clock_say_nothing_of_it)
+{
+    election e;
+    open_asked(&e, 0, LEASE_MS);
+    EXPECT_INT(answer(&e, 1, GRANTED(100)), RL_ASK);
+    EXPECT_INT(answer(&e, 2, GRANTED(100)), RL_DONE);
+    EXPECT(e.ahead_us == 0);
+    close_owned(&e);
+}
+
 TEST(vote, each_hold_is_good_from_before_its_own_node_was_asked)
 {
     election e;
