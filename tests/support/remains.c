@@ -76,16 +76,6 @@ int __wrap_pthread_cond_destroy(pthread_cond_t *c)
     return __real_pthread_cond_destroy(c);
 }
 
-/* A port's claim is kept until the program ends (process_take_port()). */
-static bool is_claim(int fd)
-{
-    struct sockaddr_un name = {.sun_family = AF_UNSPEC};
-    socklen_t size = sizeof name;
-    return getsockname(fd, (struct sockaddr *)&name, &size) == 0 &&
-           name.sun_family == AF_UNIX &&
-           strncmp(name.sun_path + 1, "rlock-test-port-", 16) == 0;
-}
-
 remains remains_now(void)
 {
     return (remains){.blocks = 0};
