@@ -2,7 +2,6 @@
  * Clusters: rows 33 to 36 of the catalogue, for a client that knows nothing of
  * them, and for one of a cluster of one server.
  */
-#include <time.h>
 
 #include "cluster.h"
 #include "loop.h"
@@ -138,13 +137,6 @@ TEST(cluster, fault_035_a_cluster_that_is_down_is_waited_for)
 }
 
 /* Of a processor: the calling thread's, or that of all. */
-static int64_t used_us(clockid_t whose)
-{
-    struct timespec ts;
-    EXPECT_INT(clock_gettime(whose, &ts), 0);
-    return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
-
 TEST(cluster, while_a_cluster_is_down_a_call_sleeps_between_its_tries)
 {
     scene s = scene_cluster();
@@ -153,11 +145,11 @@ TEST(cluster, while_a_cluster_is_down_a_call_sleeps_between_its_tries)
     EXPECT_STATUS(rlock_unlock(other), RLOCK_OK);
     long long slot = server_int(s.sv, "CLUSTER KEYSLOT other");
     EXPECT_STR(server_str(s.sv, "CLUSTER DELSLOTS %lld", slot), "OK");
-    int64_t began_us = used_us(CLOCK_THREAD_CPUTIME_ID),
+    int64_t began_us = test_clock_us(CLOCK_THREAD_CPUTIME_ID),
             began_ms = test_now_ms();
     EXPECT_STATUS(rlock_trylock(other), RLOCK_ESERVER);
     EXPECT(test_since_ms(began_ms) >= 900);
-    EXPECT_BETWEEN(used_us(CLOCK_THREAD_CPUTIME_ID) - began_us, 0, 50000);
+    EXPECT_BETWEEN(test_clock_us(CLOCK_THREAD_CPUTIME_ID) - began_us, 0, 50000);
     rlock_free(other);
     scene_stop(&s);
 }
@@ -179,12 +171,12 @@ TEST(cluster, so_does_a_started_call_whose_connection_ends_meanwhile)
     long long slot = server_int(s.sv, "CLUSTER KEYSLOT " SCENE_LOCK);
     EXPECT_STR(server_str(s.sv, "CLUSTER DELSLOTS %lld", slot), "OK");
     EXPECT_STATUS(request_acquire(&r, 20000, 60000), RLOCK_OK);
-    int64_t began_us = used_us(CLOCK_PROCESS_CPUTIME_ID);
+    int64_t began_us = test_clock_us(CLOCK_PROCESS_CPUTIME_ID);
     for (int i = 0; i < 20; i++) {
         server_cmd(s.sv, "CLIENT KILL TYPE normal SKIPME yes");
         test_pause_ms(50);
     }
-    int64_t us = used_us(CLOCK_PROCESS_CPUTIME_ID) - began_us;
+    int64_t us = test_clock_us(CLOCK_PROCESS_CPUTIME_ID) - began_us;
     EXPECT_BETWEEN(us, 0, LITTLE_US);
     EXPECT_STR(server_str(s.sv, "CLUSTER ADDSLOTS %lld", slot), "OK");
     LOOP_UNTIL(s.cl, r.told == 3);

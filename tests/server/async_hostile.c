@@ -8,7 +8,6 @@
 
 #include <poll.h>
 #include <stdatomic.h>
-#include <time.h>
 #include <unistd.h>
 
 /* How often a loop is woken within this time. */
@@ -27,9 +26,7 @@ static int turns_within(rlock_client *cl, int64_t ms)
 
 static int64_t cpu_ms(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    return test_clock_us(CLOCK_PROCESS_CPUTIME_ID) / 1000;
 }
 
 /* The thread needs a moment to look. */

@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "test.h"
+
 static atomic_int blocked, turns;
 static _Atomic(const char *) blocked_in;
 static atomic_llong longest_us;
@@ -47,13 +49,6 @@ static void may_block(const char *call)
 
 /* --- its own wait --------------------------------------------------------- */
 
-static int64_t clock_us(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
 /* The first that it polls is the eventfd that wakes it. */
 static bool is_own_wait(const struct pollfd *p, nfds_t n)
 {
@@ -72,7 +67,7 @@ static _Thread_local int64_t began_us;
 
 static void turn_ends(void)
 {
-    int64_t us = clock_us(CLOCK_THREAD_CPUTIME_ID) - began_us;
+    int64_t us = test_clock_us(CLOCK_THREAD_CPUTIME_ID) - began_us;
     if (began_us > 0 && us > atomic_load(&longest_us))
         atomic_store(&longest_us, us);
     atomic_fetch_add(&turns, 1);
@@ -91,7 +86,7 @@ static bool wait_begins(const struct pollfd *p, nfds_t n, int ms)
 static int wait_ended(bool own, int ready)
 {
     if (own)
-        began_us = clock_us(CLOCK_THREAD_CPUTIME_ID);
+        began_us = test_clock_us(CLOCK_THREAD_CPUTIME_ID);
     return ready;
 }
 
@@ -184,9 +179,9 @@ int __real_pthread_join(pthread_t thread, void **result);
 int __wrap_pthread_join(pthread_t thread, void **result);
 int __wrap_pthread_join(pthread_t thread, void **result)
 {
-    int64_t began_us = clock_us(CLOCK_MONOTONIC);
+    int64_t began_us = test_now_us();
     int err = __real_pthread_join(thread, result);
-    if (clock_us(CLOCK_MONOTONIC) - began_us > LAST_WORDS_US)
+    if (test_now_us() - began_us > LAST_WORDS_US)
         may_block("pthread_join");
     return err;
 }

@@ -112,11 +112,16 @@ int test_slowness(void)
     return said ? atoi(said) : 1;
 }
 
-int64_t test_now_us(void)
+int64_t test_clock_us(clockid_t clock)
 {
     struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
+    clock_gettime(clock, &ts);
     return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+int64_t test_now_us(void)
+{
+    return test_clock_us(CLOCK_MONOTONIC);
 }
 
 int64_t test_since_ms(int64_t began_ms)

@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <rlock/rlock.h>
 
@@ -174,6 +175,9 @@ enum { SANITIZED = 0 };
 #else
 enum { SANITIZED = 0 };
 #endif
+
+/* What a clock shows, as that of a thread's processor time. */
+int64_t test_clock_us(clockid_t clock);
 
 /* A clock that only runs forward, and a short pause for polling with it. */
 int64_t test_now_ms(void);

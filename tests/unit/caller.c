@@ -1,8 +1,6 @@
 /* The calling thread's sleep: why it ends, who has rung, and how long it is. */
 #include "run/caller.h"
 
-#include <time.h>
-
 #include "base/clock.h"
 #include "test.h"
 
@@ -70,19 +68,12 @@ TEST(caller, a_sleep_ends_by_itself_and_nobody_has_rung)
     }
 }
 
-static int64_t processor_us(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-    return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
-
 TEST(caller, who_sleeps_leaves_the_processor_to_others)
 {
     sleeper s = {.us = {200 * MS}};
-    int64_t before_us = processor_us();
+    int64_t before_us = test_clock_us(CLOCK_THREAD_CPUTIME_ID);
     sleep_through(&s, 1);
-    EXPECT(processor_us() - before_us < 10 * MS);
+    EXPECT(test_clock_us(CLOCK_THREAD_CPUTIME_ID) - before_us < 10 * MS);
 }
 
 TEST(caller, a_ring_ends_a_sleep_and_says_which_nodes_have_rung)

@@ -197,6 +197,14 @@ TEST(vote_none, what_a_node_says_to_a_token_is_told_as_it_says_it)
     close_failed(&e, RLOCK_EQUORUM, 0);
 }
 
+static rl_next answer_those_asked(election *e, rl_next next)
+{
+    for (size_t i = 0; i < NODES && next == RL_ASK; i++)
+        if (e->p.client[i].line.pending)
+            next = answer(e, i, IS_BUSY);
+    return next;
+}
+
 /* Some allocations fail in a row. Those that are asked all the same are busy; how
    many is answered. */
 static size_t expect_reason(int from, int to)
@@ -209,10 +217,7 @@ static size_t expect_reason(int from, int to)
     shim_clear(shim_here());
     for (size_t i = 0; i < NODES; i++)
         asked += e.p.client[i].line.pending > 0;
-    for (size_t i = 0; i < NODES && next == RL_ASK; i++)
-        if (e.p.client[i].line.pending)
-            next = answer(&e, i, IS_BUSY);
-    EXPECT_INT(next, RL_DONE);
+    EXPECT_INT(answer_those_asked(&e, next), RL_DONE);
     close_failed(&e,
                  asked < 2   ? RLOCK_ENOMEM
                  : asked < 3 ? RLOCK_EQUORUM
@@ -239,9 +244,7 @@ TEST(vote_none, a_node_that_memory_lacked_for_is_told)
         shim_fail(shim_here(), SHIM_ALLOC, nth, nth, ENOMEM);
         rl_next next = begin(&e);
         bool failed = shim_failed(shim_here(), SHIM_ALLOC) > 0;
-        for (size_t i = 0; i < NODES && next == RL_ASK; i++)
-            if (e.p.client[i].line.pending)
-                next = answer(&e, i, IS_BUSY);
+        next = answer_those_asked(&e, next);
         shim_clear(shim_here());
         EXPECT_INT(next, RL_DONE);
         if (failed)
