@@ -62,32 +62,62 @@ TEST(multi_lease, a_red_member_that_was_waited_for_runs_out)
     pair_end(&x);
 }
 
+/* A single lock, which somebody has already, as the Red one, and one that is
+   busy. */
+typedef struct trio {
+    pair x;
+    rlock *alpha, *all;
+} trio;
+
+/* Both have one level again once all three could not be had. */
+static trio trio_failed(int64_t had_ms, int64_t wait_ms, rlock_status status)
+{
+    trio t = {.x = pair_of("zoo")};
+    rlock *red = t.x.p.lk;
+    t.alpha = test_lock(t.x.p.cl[0], "alpha");
+    EXPECT_STATUS(
+        rlock_multi_new((rlock *[]){t.alpha, red, t.x.one}, 3, &t.all),
+        RLOCK_OK);
+    take_by_hand(t.x.ns.sv[0], "zoo", 60000);
+    EXPECT_STATUS(rlock_acquire(t.alpha, 0, had_ms), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(red, 0, had_ms), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(t.all, wait_ms, RLOCK_WATCHDOG), status);
+    EXPECT_INT(rlock_hold_count(t.alpha), 1);
+    EXPECT_INT(rlock_hold_count(red), 1);
+    return t;
+}
+
+static void trio_end(trio *t, rlock_status status)
+{
+    EXPECT_STATUS(rlock_unlock(t->alpha), status);
+    EXPECT_STATUS(rlock_unlock(t->x.p.lk), status);
+    rlock_free(t->all);
+    rlock_free(t->alpha);
+    pair_end(&t->x);
+}
+
 /* The try, and the wait, had turned renewal on. */
 static void expect_failed_to_leave_leases(int64_t wait_ms, rlock_status status)
 {
-    pair x = pair_of("zoo");
-    rlock *alpha = test_lock(x.p.cl[0], "alpha"), *three;
-    EXPECT_STATUS(rlock_multi_new((rlock *[]){alpha, x.p.lk, x.one}, 3, &three),
-                  RLOCK_OK);
-    take_by_hand(x.ns.sv[0], "zoo", 60000);
-    EXPECT_STATUS(rlock_acquire(alpha, 0, LEASE_MS), RLOCK_OK);
-    EXPECT_STATUS(rlock_acquire(x.p.lk, 0, LEASE_MS), RLOCK_OK);
-    EXPECT_STATUS(rlock_acquire(three, wait_ms, RLOCK_WATCHDOG), status);
-    EXPECT_INT(rlock_hold_count(alpha), 1);
-    EXPECT_INT(rlock_hold_count(x.p.lk), 1);
-    EVENTUALLY(2 * LEASE_MS,
-               !key_exists(x.ns.sv[0], "alpha") && nodes_having(&x.ns) == 0);
-    EXPECT_STATUS(rlock_unlock(alpha), RLOCK_LOST);
-    EXPECT_STATUS(rlock_unlock(x.p.lk), RLOCK_LOST);
-    rlock_free(three);
-    rlock_free(alpha);
-    pair_end(&x);
+    trio t = trio_failed(LEASE_MS, wait_ms, status);
+    EVENTUALLY(2 * LEASE_MS, !key_exists(t.x.ns.sv[0], "alpha") &&
+                                 nodes_having(&t.x.ns) == 0);
+    trio_end(&t, RLOCK_LOST);
 }
 
 TEST_CASE(multi_lease, what_was_held_before_a_failed_try_runs_out,
           expect_failed_to_leave_leases(0, RLOCK_BUSY))
 TEST_CASE(multi_lease, what_was_held_before_a_failed_wait_runs_out,
           expect_failed_to_leave_leases(RENEWED_MS, RLOCK_TIMEOUT))
+
+TEST(multi_lease, what_was_renewed_before_a_failed_try_is_still_renewed)
+{
+    trio t = trio_failed(RLOCK_WATCHDOG, 0, RLOCK_BUSY);
+    party_await_renewals(&t.x.p);
+    EXPECT(key_exists(t.x.ns.sv[0], "alpha"));
+    EXPECT(nodes_having(&t.x.ns) >= 2);
+    trio_end(&t, RLOCK_OK);
+}
 
 /* It had a lease of the caller's own before, and has the new one now. */
 TEST(multi_lease, a_member_that_was_held_before_runs_out)

@@ -137,6 +137,21 @@ TEST(vote, without_a_token_on_a_quorum_it_is_undone)
     close_failed(&e, RLOCK_EQUORUM, 0);
 }
 
+/* Its server may have executed it: whoever unlocks tells that one, too. */
+TEST(vote, a_vote_that_is_cut_while_the_token_is_written_may_be_granted)
+{
+    election e;
+    open_asked(&e, 0, LEASE_MS);
+    EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 1, VOTED(200, 900)), RL_ASK);
+    EXPECT_INT(play_cut(&e.p, 2), RL_ASK);
+    EXPECT_INT(answer(&e, 0, YES), RL_DONE);
+    EXPECT_INT(e.p.client[2].calls, 1);
+    expect_state(&e, 2, RL_VACANT);
+    EXPECT(hold(&e, 2)->unknown);
+    close_owned(&e);
+}
+
 TEST(vote, a_node_that_did_not_grant_is_not_asked_to_raise)
 {
     election e;
