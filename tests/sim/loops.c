@@ -44,34 +44,13 @@ static void make_owner(owner *o)
     }
 }
 
-/* What it waits for it may be granted, and lose, and nobody is told but by an
-   event. */
-static void note_wait(owner *o, bool is_abandoned)
-{
-    const lock *l = &locks[o->waits->lock];
-    for (int i = 0; i < l->n; i++) {
-        hold *h = need_memory(sizeof *h);
-        *h = (hold){.next = holds[l->member[i]],
-                    .bunch = need_memory(sizeof *h->bunch),
-                    .o = o,
-                    .g = o->g,
-                    .thing = l->member[i],
-                    .thread = o->made_by,
-                    .asked = o->waits->began,
-                    .ended = w.now,
-                    .is_abandoned = is_abandoned};
-        memcpy(h->label, o->label, sizeof h->label);
-        holds[h->thing] = h;
-    }
-}
-
 /* With all that it holds, and what it has started. */
 static void free_owner(owner *o)
 {
     rlock_owner *self = o->self;
     trace("owner %d, %s, is freed", o->id, o->label);
     if (o->waits)
-        note_wait(o, true);
+        owner_note_wait(o, true);
     o->waits = NULL;
     o->self = NULL;
     owner_abandon(o);
@@ -210,7 +189,7 @@ static void done(rlock *lk, rlock_status status, void *arg)
     }
     o->state = TASK_ACTS;
     if (o->g->closing_at && o->waits)
-        note_wait(o, false);
+        owner_note_wait(o, false);
     o->waits = NULL;
     act_end(&s->a, status);
     if (o->g->closing_at)

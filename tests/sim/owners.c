@@ -56,6 +56,27 @@ static void end_life(owner *o)
     wake_waiters(&alive, true);
 }
 
+/* What it waits for it may be granted, and lose, and nobody is told but by an
+   event. */
+void owner_note_wait(owner *o, bool is_abandoned)
+{
+    const lock *l = &locks[o->waits->lock];
+    for (int i = 0; i < l->n; i++) {
+        hold *h = need_memory(sizeof *h);
+        *h = (hold){.next = holds[l->member[i]],
+                    .bunch = need_memory(sizeof *h->bunch),
+                    .o = o,
+                    .g = o->g,
+                    .thing = l->member[i],
+                    .thread = o->made_by,
+                    .asked = o->waits->began,
+                    .ended = w.now,
+                    .is_abandoned = is_abandoned};
+        memcpy(h->label, o->label, sizeof h->label);
+        holds[h->thing] = h;
+    }
+}
+
 void owners_died(const program *g)
 {
     for (int i = 0; i < OWNERS_MAX; i++) {
@@ -64,6 +85,8 @@ void owners_died(const program *g)
             continue;
         alive -= o->lives;
         o->lives = false;
+        if (o->waits)
+            owner_note_wait(o, false);
         o->waits = NULL;
     }
     wake_waiters(&alive, true);

@@ -124,6 +124,9 @@ void owners_start(void);
 void owners_join(void);
 void owners_died(const program *g); /* with their process; likewise below */
 
+/* Its wait ends, and it is not told how. */
+void owner_note_wait(owner *o, bool is_abandoned);
+
 /* --- loops.c -------------------------------------------------------------- */
 
 void loops_start(void);
