@@ -302,6 +302,25 @@ TEST(owner, whoever_listens_is_told_that_one_is_freed)
     EXPECT(e[0].told == 1 && e[2].told == 1);
 }
 
+/* Once anybody listens, which each client does. */
+TEST(owner, a_child_is_another_thread_and_holds_nothing)
+{
+    ear e;
+    listen_by(&e);
+    rl_owner *self = rl_owner_self();
+    self->holds = 1;
+    pid_t child = fork();
+    if (child == 0) {
+        bool other = rl_owner_self()->tid == rl_os_thread_id();
+        _exit(other && rl_owner_self()->holds == 0 ? 0 : 1);
+    }
+    int status;
+    EXPECT_INT(waitpid(child, &status, 0), child);
+    EXPECT_INT(status, 0);
+    self->holds = 0;
+    rl_owner_unlisten(&e.l);
+}
+
 static intptr_t end_with(void *holds)
 {
     EXPECT(rl_owner_watch());

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "route/era.h"
+#include "shim.h"
 #include "test.h"
 
 enum { CONNS = 8, STEP_MS = 5 };
@@ -236,6 +237,18 @@ TEST(sentinel, what_one_answers_instead_is_told_in_that_turn)
     EVENTUALLY(SOON, (step(&p), p.asked == 1));
     turn(&p);
     expect_why(&p, "No such master");
+    close_scene(&p);
+}
+
+TEST(sentinel, without_a_thread_none_is_asked_and_that_is_told_in_that_turn)
+{
+    scene p;
+    open_scene(&p, NULL);
+    shim_fail(shim_here(), SHIM_THREAD, 1, SHIM_EVER, EAGAIN);
+    turn(&p);
+    shim_clear(shim_here());
+    expect_why(&p, "no thread to connect with");
+    EXPECT_INT(p.conns, 0);
     close_scene(&p);
 }
 

@@ -215,6 +215,24 @@ TEST(slotmap_reply, a_server_whose_epoch_is_not_known_waits_for_the_next_time)
     end(&r);
 }
 
+/* The server counts them in 64 bits. */
+static void expect_epoch(const char *digits, bool makes_sense)
+{
+    reading r;
+    char nodes[200];
+    snprintf(nodes, sizeof nodes,
+             A " 10.0.0.1:6379@16379 master - 0 0 %s connected 0-1\n", digits);
+    EXPECT(says(&r, nodes, "*1\r\n" RANGE("0", "1", HOST("1", "a"), "1", A)) ==
+           makes_sense);
+    EXPECT(!makes_sense || r.c->node[0].epoch == atoll(digits));
+    end(&r);
+}
+
+TEST_CASE(slotmap_reply, an_epoch_of_18_digits_is_read,
+          expect_epoch("999999999999999999", true))
+TEST_CASE(slotmap_reply, a_map_with_an_epoch_of_19_digits_is_none,
+          expect_epoch("1000000000000000000", false))
+
 TEST(slotmap_reply, fault_147_a_map_that_is_empty_or_absurd_is_none)
 {
     static const char *const slots[] = {

@@ -397,11 +397,13 @@ TEST(subscriptions, a_name_with_braces_inside_has_its_channel_alone)
 
 TEST(subscriptions, when_the_connection_is_gone_all_look_and_none_is_heard)
 {
+    rl_target elsewhere = other;
     house h;
     guest g, o;
+    elsewhere.slot = 70;
     open_waiting(&h, &g, true, false);
-    enter(&h.e.core.rooms, &o, &other);
-    want(&h, &other);
+    enter(&h.e.core.rooms, &o, &elsewhere);
+    want(&h, &elsewhere);
     expect_heard(&h, "ssubscribe", BELL, NULL);
     rl_subscriptions_lose_all(&h.e.node);
     expect_woken(&g, 2, RL_WAKE_LOOK);

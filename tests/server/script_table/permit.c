@@ -141,6 +141,7 @@ static const row prolonging[] = {
     {KEPT, "L=?4@90000 P=A1:20000@9000", "permit/renew 2 L P A 60000 1 0", "1",
      "L=?4@90000 P=A1:60000@90000"},
     {KEPT, A_HAS, "permit/renew 2 L P A x 1 0", "!ERR rlock: bad", SAME},
+    {KEPT, A_HAS, "permit/renew 2 L P A 60000 1000 0", "0", SAME},
     {KEPT, A_HAS, "permit/renew 2 L P A 60000 1001 0", "!ERR rlock: bad", SAME},
     {KEPT, A_HAS, "permit/renew 2 L P A 60000 x 0", "!ERR rlock: bad", SAME},
     {KEPT, A_HAS, "permit/extend 2 L P A 60000 1 0", "1", "L=?4 P=A1:60000"},
