@@ -4,12 +4,15 @@
  * long. Who has it is what its owners were told.
  *
  * A client that is closed, or dies, leaves its leases behind: nobody has it from
- * their end on, and who waits may take until he has looked.
+ * their end on, and who waits may take until he has looked. And who stood in line
+ * when it died stands there until he is taken for dead, and may be granted it.
  */
 #include "judge.h"
 
 #define IDLE  (500 * MS)
 #define LOOKS (3 * S)
+/* From its last sign of life on, and for the claim of a grant: lua/line.lua. */
+#define STANDS (9 * S)
 
 void usage_asks(usage *u, const owner *o, int64_t lease_ms)
 {
@@ -63,6 +66,8 @@ void usage_died(usage *u, const program *g)
         if (owners[i].g != g || u->lease_ms[i] == 0)
             continue;
         leave(u, &owners[i]);
+        if (u->until < w.now + STANDS)
+            u->until = w.now + STANDS;
         u->holds_n -= u->holds[i];
         u->holds[i] = 0;
         u->lease_ms[i] = 0;
