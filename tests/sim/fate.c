@@ -287,7 +287,7 @@ static void draw_options(config *c, chance *dice)
     }
 }
 
-/* Not where somebody has to be quick (reconcile()). */
+/* Not where somebody has to be quick (config_reconcile()). */
 static void draw_order(config *c, chance *dice)
 {
     bool is_strict = one_in(dice, 8);
@@ -317,8 +317,7 @@ static void calm_down(config *c)
         c->delay_us = 300;
 }
 
-/* What is set may not fit to what is drawn. */
-static void reconcile(config *c)
+void config_reconcile(config *c)
 {
     if (c->calm || c->sound) {
         c->early = 0;
@@ -416,7 +415,7 @@ void config_draw(config *c, uint64_t seed)
     draw_order(c, dice);
     draw_logins(c, dice);
     draw_options(c, dice);
-    reconcile(c);
+    config_reconcile(c);
     derive(c, seed);
 }
 
@@ -441,6 +440,6 @@ bool config_set(config *c, const char *list)
             return false;
         *key_value(c, i) = value;
     }
-    reconcile(c);
+    config_reconcile(c);
     return c->servers <= SERVERS_MAX && c->processes <= PROCESSES_MAX;
 }

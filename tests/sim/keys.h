@@ -162,4 +162,7 @@ void config_draw(config *c, uint64_t seed);
 /* "key=value,key=value"; false: there is no such key, or value. */
 bool config_set(config *c, const char *list);
 
+/* What a key forbids others is undone, as in both of these. */
+void config_reconcile(config *c);
+
 #endif

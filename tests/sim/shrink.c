@@ -41,9 +41,11 @@ static bool make_smaller(config *c, int i, const char *complaint)
     for (int k = 0; k < 2 && most > few; k++) {
         config smaller = *c;
         *key_value(&smaller, i) = tries[k];
+        config_reconcile(&smaller);
         if (smaller.singles + smaller.reds == 0)
             continue;
-        if (tries[k] < most && still_fails(&smaller, complaint)) {
+        if (*key_value(&smaller, i) < most &&
+            still_fails(&smaller, complaint)) {
             *c = smaller;
             return true;
         }
