@@ -162,7 +162,7 @@ void config_draw(config *c, uint64_t seed);
 /* "key=value,key=value"; false: there is no such key, or value. */
 bool config_set(config *c, const char *list);
 
-/* What a key forbids others is undone, as in both of these. */
+/* Undoes what one key forbids another. Both of these do so in the end. */
 void config_reconcile(config *c);
 
 #endif
