@@ -133,7 +133,7 @@ static int64_t behind(int64_t master, int64_t replica)
 bool rl_facts_read_replica(const char *info, unsigned i, const char *scheme,
                            rl_facts *out)
 {
-    char name[24], fields[320] = "", ip[128] = "", state[24] = "";
+    char name[24], fields[320] = "", ip[128] = "", state[24] = "", lag[24] = "";
     snprintf(name, sizeof name, "slave%u", i);
     read_text(info, name, fields, sizeof fields);
     if (!*fields)
@@ -145,7 +145,9 @@ bool rl_facts_read_replica(const char *info, unsigned i, const char *scheme,
              strchr(ip, ':') ? "%s://[%s]:%lld" : "%s://%s:%lld", scheme, ip,
              (long long)rl_max(number_field(fields, "port"), 0));
     out->of.role = RLOCK_SERVER_REPLICA;
-    out->of.lag_s = number_field(fields, "lag");
+    /* The server reads two clocks: -1 where a second has just begun. */
+    read_field(fields, "lag", lag, sizeof lag);
+    out->of.lag_s = strcmp(lag, "-1") == 0 ? 0 : number_of(lag);
     out->of.lag_bytes = behind(read_number(info, "master_repl_offset"),
                                number_field(fields, "offset"));
     if (strcmp(state, "online") == 0)

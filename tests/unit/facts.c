@@ -217,6 +217,15 @@ TEST(facts, a_replica_is_told_by_its_master)
     EXPECT(x.of.uptime_s == RLOCK_NOT_TOLD);
 }
 
+/* The server reads two clocks: so it tells where a second has just begun. */
+TEST(facts, a_replica_that_was_heard_of_a_second_from_now_has_no_lag)
+{
+    rl_facts x;
+    EXPECT(rl_facts_read_replica("slave0:ip=a,port=1,state=online,lag=-1\r\n",
+                                 0, "redis", &x));
+    EXPECT_INT(x.of.lag_s, 0);
+}
+
 TEST(facts, a_replica_that_is_not_there_yet_is_not_well)
 {
     rl_facts x;
