@@ -96,8 +96,9 @@ function(rlock_cxx_tests name standards compiler)
         set(options ${ARGN} -std=c++${standard})
         rlock_cxx_works(works ${compiler} ${options})
         if(NOT works)
+            string(JOIN " " spelled ${options}) # a list would end the sentence
             rlock_cxx_skip(${name}-${standard}
-                "${compiler} makes no program with ${options}")
+                "${compiler} makes no program with ${spelled}")
             continue()
         endif()
         if(standard EQUAL 20)
