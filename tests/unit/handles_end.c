@@ -9,7 +9,7 @@
 /* Of each kind one. */
 typedef struct all {
     kit k;
-    rlock *multi, *red;
+    rlock *multi, *red, *read, *write;
     rlock_latch *latch;
     rlock_semaphore *semaphore;
 } all;
@@ -21,6 +21,7 @@ static all all_open(void)
     rlock_client *clients[] = {a.k.cl, a.k.other};
     EXPECT_STATUS(rlock_multi_new(locks, 2, &a.multi), RLOCK_OK);
     EXPECT_STATUS(rlock_red_new(clients, 2, "job", &a.red), RLOCK_OK);
+    EXPECT_STATUS(rlock_rw_new(a.k.cl, "job", &a.read, &a.write), RLOCK_OK);
     EXPECT_STATUS(rlock_latch_new(a.k.cl, "job", &a.latch), RLOCK_OK);
     EXPECT_STATUS(rlock_semaphore_new(a.k.cl, "job", 2, &a.semaphore),
                   RLOCK_OK);
@@ -31,6 +32,8 @@ static void all_close(all *a)
 {
     rlock_free(a->multi);
     rlock_free(a->red);
+    rlock_free(a->read);
+    rlock_free(a->write);
     rlock_latch_free(a->latch);
     rlock_semaphore_free(a->semaphore);
     kit_close(&a->k);
@@ -42,6 +45,7 @@ static bool locked;
 static int64_t number;
 static rlock_holder holder;
 static rlock_permit *permit;
+static rlock_rw_state sides = RLOCK_RW_STATE_INIT;
 
 static void done(rlock *lk, rlock_status s, void *arg)
 {
@@ -85,6 +89,9 @@ VERB(multi_force, rlock_force_unlock(a->multi))
 VERB(red_trylock, rlock_trylock(a->red))
 VERB(red_force, rlock_force_unlock(a->red))
 VERB(red_is_locked, rlock_is_locked(a->red, &locked))
+VERB(read_trylock, rlock_trylock(a->read))
+VERB(write_trylock, rlock_trylock(a->write))
+VERB(rw_inspect, rlock_rw_inspect(a->write, &sides))
 VERB(latch_set, rlock_latch_set(a->latch, 1, 0))
 VERB(latch_down, rlock_latch_count_down(a->latch, 1))
 VERB(latch_wait, rlock_latch_wait(a->latch, 0))
@@ -96,10 +103,11 @@ VERB(permits_acquire, rlock_semaphore_acquire(a->semaphore, 1, 0, 0, &permit))
 
 /* They need the server. */
 static rlock_status (*const asking[])(all *a) = {
-    trylock,       wait_for,      force,        is_locked,      ttl,
-    holder_info,   multi_trylock, multi_force,  red_trylock,    red_force,
-    red_is_locked, latch_set,     latch_down,   latch_wait,     latch_count,
-    latch_delete,  permits_add,   permits_left, permits_acquire};
+    trylock,       wait_for,      force,        is_locked,       ttl,
+    holder_info,   multi_trylock, multi_force,  red_trylock,     red_force,
+    red_is_locked, latch_set,     latch_down,   latch_wait,      latch_count,
+    latch_delete,  permits_add,   permits_left, permits_acquire, read_trylock,
+    write_trylock, rw_inspect};
 
 VERB(unlock, rlock_unlock(a->k.lk))
 VERB(extend, rlock_extend(a->k.lk, 0))

@@ -15,6 +15,7 @@ TEST(vote, all_nodes_are_asked_at_once_with_one_holder_id)
         EXPECT_STR(play_arg(&e.p, i, LEVEL_ARG), "1");
         EXPECT_STR(play_arg(&e.p, i, BELL_ARG), "");
         EXPECT_STR(play_arg(&e.p, i, LEAST_ARG), "0"); /* none is wanted */
+        EXPECT_INT(e.p.client[i].listens, 0);          /* nobody waits */
     }
     EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
     EXPECT_INT(answer(&e, 2, VOTED(100, 900)), RL_DONE);
