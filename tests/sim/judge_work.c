@@ -287,11 +287,13 @@ static void check_handed(const call *c, const text *reply)
                 things[t].name, in_a_row[t]);
 }
 
-/* Who has been granted what somebody has freed by force may not know yet. */
+/* Who has been granted what somebody has freed by force may not know yet; and what
+   a task has started stands still while its loop is in slow callbacks. */
 static bool still_waits(const owner *o, int lock, int64_t since)
 {
     const act *a = o->waits;
-    return a && a->lock == lock && a->wait_ms != 0 && a->began < since &&
+    int64_t slow = o->is_task ? cfg.callback_us * US * 50 : 0;
+    return a && a->lock == lock && a->wait_ms != 0 && a->began < since - slow &&
            !o->g->closing_at && !was_canceled(o->g, lock, a->began) &&
            o->canceled_at < a->began &&
            !was_shaken(locks[lock].member[0], a->began) &&
