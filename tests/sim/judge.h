@@ -173,6 +173,9 @@ bool judge_excuses(const program *g, rlock_status s, int64_t since);
 /* What threads that are late, or callbacks, may add to a bound. */
 int64_t judge_slack(void);
 
+/* Each callback of the program may take its time, of others too. */
+int64_t judge_callbacks(void);
+
 /* Judge 6, of a call that is no act: callbacks may have run meanwhile. */
 void judge_took(const char *verb, const char *name, int64_t wait_ms,
                 int64_t took);

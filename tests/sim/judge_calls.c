@@ -37,10 +37,9 @@ static int64_t most_of_a_call(int64_t times)
     return limit + limit / 100 + judge_slack();
 }
 
-/* Each callback may take its time, of others too. */
 static int64_t most_of_callbacks(void)
 {
-    return 100 * MS + cfg.callback_us * US * 50;
+    return 100 * MS + judge_callbacks();
 }
 
 static void check_took(const char *verb, const char *name, int64_t wait_ms,

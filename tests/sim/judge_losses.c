@@ -45,8 +45,7 @@ static void note_loss(hold *h)
     bool is_left = cfg.dispatch_events && h->g->closing_at;
     if (!h->is_renewed && !h->was_extended && h->deadline && !is_given_back &&
         !is_left &&
-        w.now >
-            h->deadline + 20 * MS + judge_slack() + cfg.callback_us * US * 50)
+        w.now > h->deadline + 20 * MS + judge_slack() + judge_callbacks())
         finding("judge 4: the loss of %s is told %lld ms late",
                 things[h->thing].name, (long long)((w.now - h->deadline) / MS));
 }

@@ -120,7 +120,7 @@ static void look_later(const hold *h)
     l->thing = h->thing;
     memcpy(l->holder, id->at, id->len);
     l->due.fire = look_again;
-    event_set(&l->due, w.now + S + judge_slack() + cfg.callback_us * US * 50);
+    event_set(&l->due, w.now + S + judge_slack() + judge_callbacks());
 }
 
 static void unlocked(const act *a)

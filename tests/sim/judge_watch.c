@@ -86,7 +86,7 @@ typedef struct debt {
 static int64_t due_of(const debt *d)
 {
     return d->since + S + d->grace + 100 * MS + judge_slack() +
-           cfg.callback_us * US * 50;
+           judge_callbacks();
 }
 
 /* What runs out by itself in these moments is told a little later. */

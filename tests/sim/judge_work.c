@@ -292,7 +292,7 @@ static void check_handed(const call *c, const text *reply)
 static bool still_waits(const owner *o, int lock, int64_t since)
 {
     const act *a = o->waits;
-    int64_t slow = o->is_task ? cfg.callback_us * US * 50 : 0;
+    int64_t slow = o->is_task ? judge_callbacks() : 0;
     return a && a->lock == lock && a->wait_ms != 0 && a->began < since - slow &&
            !o->g->closing_at && !was_canceled(o->g, lock, a->began) &&
            o->canceled_at < a->began &&

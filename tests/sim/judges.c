@@ -85,6 +85,11 @@ int64_t judge_slack(void)
     return 300 * MS + 50 * wake;
 }
 
+int64_t judge_callbacks(void)
+{
+    return cfg.callback_us * US * 50;
+}
+
 bool judge_excuses(const program *g, rlock_status s, int64_t since)
 {
     int64_t dial = cfg.connect_ms * MS + judge_slack();

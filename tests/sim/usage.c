@@ -20,12 +20,16 @@ void usage_asks(usage *u, const owner *o, int64_t lease_ms)
         u->lease_ms[o->id] = lease_ms;
 }
 
+static void use_until(usage *u, int64_t until)
+{
+    if (u->until < until)
+        u->until = until;
+}
+
 /* Nobody else knows, so it is over when its lease is. */
 static void leave(usage *u, const owner *o)
 {
-    int64_t until = w.now + u->lease_ms[o->id] * MS + LOOKS;
-    if (u->until < until)
-        u->until = until;
+    use_until(u, w.now + u->lease_ms[o->id] * MS + LOOKS);
 }
 
 static void check_idle(const usage *u, const owner *o, int64_t began)
@@ -53,8 +57,8 @@ void usage_ends(usage *u, const owner *o, rlock_status s)
 {
     if (s != RLOCK_OK && s != RLOCK_LOST)
         leave(u, o);
-    else if (u->until < w.now)
-        u->until = w.now;
+    else
+        use_until(u, w.now);
     u->holds_n--;
     if (--u->holds[o->id] == 0)
         u->lease_ms[o->id] = 0;
@@ -66,8 +70,7 @@ void usage_died(usage *u, const program *g)
         if (owners[i].g != g || u->lease_ms[i] == 0)
             continue;
         leave(u, &owners[i]);
-        if (u->until < w.now + STANDS)
-            u->until = w.now + STANDS;
+        use_until(u, w.now + STANDS);
         u->holds_n -= u->holds[i];
         u->holds[i] = 0;
         u->lease_ms[i] = 0;
