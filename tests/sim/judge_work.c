@@ -353,10 +353,10 @@ static bool was_believed_held(const program *g, int t)
     return false;
 }
 
-/* Whose process has just died may have been rung. */
+/* Whose process has died may have been rung, or stand first in line. */
 static void check_idle(int t)
 {
-    if (death_was_since(free_since[t] - 4 * S))
+    if (death_was_since(free_since[t] - DEAD_STANDS))
         return;
     for (int i = 0; i < OWNERS_MAX; i++)
         if (still_waits(&owners[i], t, free_since[t] - 100 * MS) &&

@@ -117,6 +117,9 @@ void death_begin(void);         /* the last process dies, if it is drawn */
 bool death_leaves_leases(void); /* then some wait for longer: for their ends */
 bool death_has_been(void);
 bool death_was_since(int64_t when);
+/* How long a dead process may stand in a line: from its last sign of life on, and
+   for the claim of a grant. lua/line.lua. */
+#define DEAD_STANDS (9 * S)
 
 /* --- owners.c ------------------------------------------------------------- */
 

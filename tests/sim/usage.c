@@ -11,8 +11,6 @@
 
 #define IDLE  (500 * MS)
 #define LOOKS (3 * S)
-/* From its last sign of life on, and for the claim of a grant: lua/line.lua. */
-#define STANDS (9 * S)
 
 void usage_asks(usage *u, const owner *o, int64_t lease_ms)
 {
@@ -70,7 +68,7 @@ void usage_died(usage *u, const program *g)
         if (owners[i].g != g || u->lease_ms[i] == 0)
             continue;
         leave(u, &owners[i]);
-        use_until(u, w.now + STANDS);
+        use_until(u, w.now + DEAD_STANDS);
         u->holds_n -= u->holds[i];
         u->holds[i] = 0;
         u->lease_ms[i] = 0;
