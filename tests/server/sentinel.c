@@ -181,13 +181,16 @@ TEST(sentinel, a_user_with_the_documented_rights_suffices_there)
 
 TEST(sentinel, what_is_asked_of_sentinels_needs_some)
 {
-    rlock_options o = RLOCK_OPTIONS_INIT;
     rlock_client *cl;
-    o.uri = "redis://127.0.0.1:1";
-    o.sentinel_password = "let-me-in";
-    EXPECT_STATUS(rlock_client_new(&o, &cl), RLOCK_EINVAL);
-    EXPECT_CONTAINS(rlock_last_error()->message, "sentinel_");
-    EXPECT(!strstr(rlock_last_error()->message, "let-me-in"));
+    for (int i = 0; i < 2; i++) {
+        rlock_options o = RLOCK_OPTIONS_INIT;
+        o.uri = "redis://127.0.0.1:1";
+        o.sentinel_user = i == 0 ? "app" : NULL;
+        o.sentinel_password = i == 1 ? "let-me-in" : NULL;
+        EXPECT_STATUS(rlock_client_new(&o, &cl), RLOCK_EINVAL);
+        EXPECT_CONTAINS(rlock_last_error()->message, "sentinel_");
+        EXPECT(!strstr(rlock_last_error()->message, "let-me-in"));
+    }
 }
 
 TEST(sentinel, with_tls_all_of_them_are_verified_and_a_failover_is_followed)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cluster_scene.h"
+#include "replica_scene.h"
 #include "sentinels.h"
 
 /* What it told, copied. */
@@ -312,6 +313,17 @@ TEST(servers, one_that_is_gone_is_told_as_such)
     EXPECT_STR(t.address, server_uri(s.sv));
     EXPECT_STR(t.eviction, "not told");
     scene_stop(&s);
+}
+
+/* It has told of its replica already. */
+TEST(servers, of_one_that_breaks_off_no_replica_is_told)
+{
+    replica_scene f = replica_scene_proxied(1, 0, 0);
+    EXPECT_INT(look(f.s.cl).n, 2); /* the control */
+    proxy_rule(f.s.px, "CLIENT", 1, PROXY_CUT_AFTER, NULL);
+    EXPECT_INT(only(f.s.cl).s.status, RLOCK_EIO);
+    EXPECT(proxy_fired(f.s.px));
+    replica_scene_stop(&f);
 }
 
 static void expect_broken(const char *needle, proxy_action how,

@@ -461,3 +461,33 @@ TEST(batches, a_renewal_that_was_cut_is_soon_followed_by_another)
     EXPECT_INT(s.h->work.due_us, asked_us + 1000 * MS / 3);
     close_shift(&s);
 }
+
+/* --- a batch -------------------------------------------------------------- */
+
+/* The latest is an ASK's, behind which nothing else may go. */
+TEST(batches, one_that_is_used_again_is_as_new)
+{
+    shift s = {0}; /* without a hold */
+    engine_open(&s.e, &s.p);
+    rl_batch *b = rl_batch_take(&s.e.node, &rl_batch_renew);
+    EXPECT(b);
+    b->detour = 2;
+    b->compare = b->bare = true;
+    b->replicas = 1;
+    b->send_by_us = s.p.now_us;
+    rl_batch_put(b);
+    rl_batch *again[64];
+    bool met = false;
+    size_t n = 0;
+    while (!met && n < 64) {
+        again[n] = rl_batch_take(&s.e.node, &rl_batch_renew);
+        met = again[n++] == b;
+    }
+    EXPECT(met && b->detour == 0 && !b->compare && !b->bare);
+    EXPECT(b->replicas == 0 && b->send_by_us == RL_NEVER && b->n == 0);
+    while (n > 0)
+        rl_batch_put(again[--n]);
+    engine_close(&s.e, s.p.now_us);
+    play_close_core(&s.e.core);
+    play_close(&s.p);
+}

@@ -115,11 +115,14 @@ static void expect_none_without_memory(rlock_status (*tell)(rlock_client *cl))
     EXPECT_STATUS(make("unix:///nowhere", &cl), RLOCK_OK);
     for (bool failed = true; failed; nth++) {
         pieces = 0;
+        EXPECT_STATUS(tell(NULL), RLOCK_EINVAL); /* what was said before */
         shim_fail(shim_here(), SHIM_ALLOC, nth, nth, ENOMEM);
         rlock_status s = tell(cl);
         failed = shim_failed(shim_here(), SHIM_ALLOC) > 0;
         shim_clear(shim_here());
         EXPECT_STATUS(s, failed ? RLOCK_ENOMEM : RLOCK_OK);
+        EXPECT_STATUS(rlock_last_error()->status,
+                      failed ? RLOCK_ENOMEM : RLOCK_EINVAL);
         EXPECT(failed == (pieces == 0));
     }
     EXPECT(nth > 2);

@@ -304,8 +304,13 @@ TEST(facts, a_sentinel_says_whom_it_watches)
 
 TEST(facts, round_trips_are_told_by_the_middle_and_the_slowest)
 {
-    int64_t us[] = {9, 1, 5, 3, 7};
-    rl_facts x = facts_of("");
-    rl_facts_note_trips(&x, us, 5);
-    EXPECT(x.of.rtt_p50_us == 5 && x.of.rtt_p99_us == 9);
+    static const int64_t orders[][5] = {
+        {9, 1, 5, 3, 7}, {1, 3, 5, 7, 9}, {9, 7, 5, 3, 1}, {5, 9, 1, 7, 3}};
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+        int64_t us[5];
+        rl_facts x = facts_of("");
+        memcpy(us, orders[i], sizeof us);
+        rl_facts_note_trips(&x, us, 5);
+        EXPECT(x.of.rtt_p50_us == 5 && x.of.rtt_p99_us == 9);
+    }
 }

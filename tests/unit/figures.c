@@ -390,6 +390,7 @@ static const char *escaped(const char *text, size_t len)
 {
     static char out[RL_ESCAPED(64)];
     EXPECT(len <= 64);
+    memset(out, 'x', sizeof out);
     rl_label_escape(out, text, len);
     return out;
 }

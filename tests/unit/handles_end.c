@@ -244,6 +244,7 @@ static void expect_failure(all *a, rlock_status (*verb)(all *a),
 {
     bool failed = true;
     for (int nth = 1; failed && nth < 60; nth++) {
+        EXPECT_STATUS(rlock_lock(NULL), RLOCK_EINVAL); /* said before */
         shim_fail(shim_here(), SHIM_ALLOC, nth, nth, ENOMEM);
         rlock_status s = verb(a);
         failed = shim_failed(shim_here(), SHIM_ALLOC) > 0;
@@ -271,6 +272,67 @@ TEST(handles_end, what_is_not_held_says_so_or_that_memory_lacks)
         expect_failure(&a, holding[i], RLOCK_NOT_HELD);
         all_close(&a);
     }
+}
+
+static rlock *new_lock;
+static rlock_latch *new_latch;
+static rlock_semaphore *new_semaphore;
+
+VERB(make_lock, rlock_new(a->k.cl, "new", &new_lock))
+VERB(make_multi,
+     rlock_multi_new((rlock *[]){a->k.lk, a->k.theirs}, 2, &new_lock))
+VERB(make_mixed,
+     rlock_multi_new((rlock *[]){a->k.theirs, a->write}, 2, &new_lock))
+VERB(make_of_red, rlock_multi_new(&a->red, 1, &new_lock))
+VERB(make_red, rlock_red_new((rlock_client *[]){a->k.cl, a->k.other}, 2, "new",
+                             &new_lock))
+VERB(make_latch, rlock_latch_new(a->k.cl, "new", &new_latch))
+VERB(make_semaphore, rlock_semaphore_new(a->k.cl, "new", 2, &new_semaphore))
+
+static rlock_status make_sides(all *a)
+{
+    rlock *write = a->write; /* is set to NULL */
+    rlock_status s = rlock_rw_new(a->k.cl, "new", &new_lock, &write);
+    EXPECT((s == RLOCK_OK) == (write != NULL));
+    rlock_free(write);
+    return s;
+}
+
+/* Freed is what there is. */
+static rlock_status made(all *a, rlock_status (*make)(all *a))
+{
+    rlock_status s = make(a);
+    bool is_there = new_lock || new_latch || new_semaphore;
+    EXPECT((s == RLOCK_OK) == is_there);
+    rlock_free(new_lock);
+    rlock_latch_free(new_latch);
+    rlock_semaphore_free(new_semaphore);
+    new_lock = NULL;
+    new_latch = NULL;
+    new_semaphore = NULL;
+    return s;
+}
+
+TEST(handles_end, what_cannot_be_made_for_lack_of_memory_says_so)
+{
+    rlock_status (*const make[])(all * a) = {
+        make_lock, make_multi, make_mixed, make_of_red,
+        make_red,  make_latch, make_sides, make_semaphore};
+    all a = all_open();
+    for (size_t i = 0; i < COUNT(make); i++) {
+        bool failed = true;
+        int nth = 0;
+        while (failed && ++nth < 60) {
+            EXPECT_STATUS(rlock_lock(NULL), RLOCK_EINVAL); /* said before */
+            shim_fail(shim_here(), SHIM_ALLOC, nth, nth, ENOMEM);
+            rlock_status s = made(&a, make[i]);
+            failed = shim_failed(shim_here(), SHIM_ALLOC) > 0;
+            shim_clear(shim_here());
+            EXPECT(failed ? says(s, RLOCK_ENOMEM) : s == RLOCK_OK);
+        }
+        EXPECT(!failed && nth > 1);
+    }
+    all_close(&a);
 }
 
 /* --- started -------------------------------------------------------------- */

@@ -165,8 +165,11 @@ TEST(metrics_text, without_histograms_nothing_is_said_of_them)
 TEST(metrics_text, of_no_client_there_is_nothing_but_the_end)
 {
     EXPECT_STR(text_of(RLOCK_METRICS_TEXT, NULL, 0), "");
+    EXPECT_INT(r.pieces, 0);
     EXPECT_STR(text_of(RLOCK_METRICS_OPENMETRICS, NULL, 0), "# EOF\n");
+    EXPECT_INT(r.pieces, 1);
     EXPECT_STR(text_of(RLOCK_METRICS_OPENMETRICS_PART, NULL, 0), "");
+    EXPECT_INT(r.pieces, 0);
 }
 
 TEST(metrics_text, who_wants_no_more_gets_no_more)

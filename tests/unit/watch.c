@@ -279,6 +279,23 @@ TEST(watch, a_connection_that_was_identified_is_not_asked_again)
     close_vigil(&v);
 }
 
+/* All batches that there may be are out. */
+TEST(watch, when_nobody_can_ask_which_run_it_is_that_is_asked_later)
+{
+    vigil v;
+    open_holding(&v, LEASE_MS);
+    rl_keeper *k = &v.e.node.keeper;
+    k->watch.met = false;
+    k->batches = SIZE_MAX;
+    watch(&v);
+    EXPECT(says_nothing(&v));
+    k->batches = 0;
+    watch(&v);
+    EXPECT(says(&v, rl_scripts[RL_SCRIPT_IDENTIFY].sha1));
+    answer(&v, RUN(a));
+    close_vigil(&v);
+}
+
 TEST(watch, what_was_granted_since_the_connection_is_there_is_of_its_run)
 {
     vigil v;
