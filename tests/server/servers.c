@@ -184,6 +184,13 @@ TEST(servers, a_bell_that_may_not_be_heard_is_told)
     EXPECT_STR(t.missing, "");
 }
 
+TEST(servers, a_bell_that_may_not_be_rung_is_told)
+{
+    told t = without("-publish");
+    EXPECT_INT(t.s.channels, 0);
+    EXPECT_STR(t.missing, "");
+}
+
 TEST(servers, without_scripts_rights_are_not_told)
 {
     told t = without("-@scripting");
@@ -324,6 +331,18 @@ TEST(servers, of_one_that_breaks_off_no_replica_is_told)
     EXPECT_INT(only(f.s.cl).s.status, RLOCK_EIO);
     EXPECT(proxy_fired(f.s.px));
     replica_scene_stop(&f);
+}
+
+TEST(servers, a_second_connection_that_breaks_off_tells_nothing)
+{
+    scene s = scene_proxied(0, 500);
+    EXPECT_INT(only(s.cl).s.same_server, 1); /* the control */
+    proxy_rule(s.px, "INFO", 2, PROXY_CUT_AFTER, NULL);
+    told t = only(s.cl);
+    EXPECT(proxy_fired(s.px));
+    EXPECT_INT(t.s.status, RLOCK_OK);
+    EXPECT_INT(t.s.same_server, RLOCK_NOT_TOLD);
+    scene_stop(&s);
 }
 
 static void expect_broken(const char *needle, proxy_action how,

@@ -71,6 +71,8 @@ TEST(facts, of_a_new_one_nothing_is_told)
     EXPECT_STR(s.address, "redis://here");
     EXPECT_STR(s.error, "");
     EXPECT(s.status == RLOCK_OK && s.role == RLOCK_SERVER_UNKNOWN);
+    rl_facts_init(&x, "unix:///50%25s");
+    EXPECT_STR(rl_facts_tell(&x).address, "unix:///50%25s");
 }
 
 TEST(facts, what_is_answered_nothing_is_not_told)

@@ -1,5 +1,6 @@
 /* Every verb, when the client is closed, after fork(), and without memory. */
 #include <poll.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -236,6 +237,47 @@ TEST(handles_end, all_verbs_after_fork_say_so)
     all_close(&a);
 }
 
+/* --- cancellation --------------------------------------------------------- */
+
+/* The owner that the thread acts as while it starts them. */
+static rlock_owner *act(void)
+{
+    rlock_owner *o;
+    EXPECT_STATUS(rlock_owner_new("it", &o), RLOCK_OK);
+    EXPECT(!rlock_owner_set(o));
+    return o;
+}
+
+static rlock_status free_owner(all *a)
+{
+    (void)a;
+    rlock_owner_free(act());
+    return RLOCK_OK;
+}
+
+static void expect_as_before(all *a, rlock_status (*verb)(all *a))
+{
+    static const int states[] = {PTHREAD_CANCEL_DISABLE, PTHREAD_CANCEL_ENABLE};
+    for (size_t i = 0; i < COUNT(states); i++) {
+        int was;
+        pthread_setcancelstate(states[i], NULL);
+        verb(a);
+        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &was);
+        EXPECT_INT(was, states[i]);
+    }
+}
+
+TEST(handles_end, whether_a_thread_may_be_canceled_is_as_before)
+{
+    all a = all_open();
+    for (size_t i = 0; i < COUNT(asking); i++)
+        expect_as_before(&a, asking[i]);
+    for (size_t i = 0; i < COUNT(holding); i++)
+        expect_as_before(&a, holding[i]);
+    expect_as_before(&a, free_owner);
+    all_close(&a);
+}
+
 /* --- without memory ------------------------------------------------------- */
 
 /* Whichever allocation of this thread fails: it says so, or goes on. */
@@ -338,15 +380,6 @@ TEST(handles_end, what_cannot_be_made_for_lack_of_memory_says_so)
 /* --- started -------------------------------------------------------------- */
 
 enum { NOT_YET = -1 };
-
-/* The owner that the thread acts as while it starts them. */
-static rlock_owner *act(void)
-{
-    rlock_owner *o;
-    EXPECT_STATUS(rlock_owner_new("it", &o), RLOCK_OK);
-    EXPECT(!rlock_owner_set(o));
-    return o;
-}
 
 static void act_no_more(rlock_owner *o)
 {

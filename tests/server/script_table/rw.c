@@ -228,6 +228,7 @@ static const row ending[] = {
     {HASH, "", END_WRITE " 0 60000", "0", "U=@60000"},
     {HASH, "", END_WRITE " 0 60000", "10", SAME, NULL, OOM},
     {HASH, B_READS " M=1@20000", END_READ, "0", B_READS},
+    {HASH, "M=1@20000", END_READ, "0", ""},
     {HASH, B_WRITES, END_WRITE, "0", SAME},
     {HASH, A_READS, END_WRITE, "0", SAME},
     {HASH, A_WRITES, END_READ, "0", SAME},
