@@ -9,6 +9,7 @@
  * draws, --shrink makes a world that fails smaller. Closes with figures and
  * "N passed, N failed".
  */
+#include <errno.h>
 #include <limits.h>
 #include <malloc.h>
 #include <signal.h>
@@ -35,9 +36,11 @@ static void usage(const char *what)
 static uint64_t number(const char *name, const char *value)
 {
     char *end, what[100];
-    uint64_t n = strtoull(value ? value : "", &end, 10);
-    if (!value || *end || end == value || *value == '-') {
-        snprintf(what, sizeof what, "%s wants a number", name);
+    bool begins = value && *value >= '0' && *value <= '9';
+    errno = 0;
+    uint64_t n = strtoull(begins ? value : "x", &end, 10);
+    if (!begins || *end || errno == ERANGE) {
+        snprintf(what, sizeof what, "%s wants a number below 2^64", name);
         usage(what);
     }
     return n;
@@ -69,6 +72,8 @@ static void read_value(options *o, const char *name, const char *value)
         o->from = number(name, value);
     } else if (strcmp(name, "--seeds") == 0) {
         o->seeds = number(name, value);
+        if (o->seeds == 0)
+            usage("--seeds wants one at least");
     } else if (strcmp(name, "--seed") == 0) {
         o->from = number(name, value);
         o->seeds = 1;

@@ -5,8 +5,8 @@
 # Builds the world around librlock.a as it is shipped, compares its store with a
 # redis-server on C random commands (200000), looks that the library calls nothing
 # behind the world's back (seam.sh), that the program calls every public function
-# (calls.sh), and runs M seeds (2000) from N (1) on; 200 of them twice, in two
-# orders, which has to give the same histories. What is found is told with its
+# (calls.sh), that what is no world is refused (refuses.sh), and runs M seeds (2000)
+# from N (1) on; 200 of them twice, in two orders, which has to give the same histories. What is found is told with its
 # seed, and with the two commands that show it again and make it smaller. --long is
 # 100,000 seeds.
 # With --seed only that one is run; --trace tells what happens in it, twice given
@@ -107,6 +107,13 @@ else
     failed=$((failed + 1))
 fi
 
+# Is what is no seed, option or world refused?
+if tests/sim/refuses.sh "$sim"; then
+    passed=$((passed + 1))
+else
+    failed=$((failed + 1))
+fi
+
 # Each in its own part of the seeds; what is found is in the files.
 "$sim" --from "$from" --seeds 200 --twice ${set:+--set "$set"} \
     >"$build/twice.log" || :
@@ -124,6 +131,8 @@ while [ "$i" -lt "$jobs" ]; do
     first=$((from + seeds * i / jobs))
     next=$((from + seeds * (i + 1) / jobs))
     i=$((i + 1))
+    : >"$build/seeds.$i.log"
+    [ "$next" -gt "$first" ] || continue # more jobs than seeds
     "$sim" --from "$first" --seeds $((next - first)) ${set:+--set "$set"} \
         >"$build/seeds.$i.log" &
 done
@@ -131,7 +140,7 @@ wait
 [ -z "$interrupted" ] || wait
 while [ "$i" -gt 0 ]; do
     cat "$build/seeds.$i.log"
-    count "$build/seeds.$i.log"
+    [ ! -s "$build/seeds.$i.log" ] || count "$build/seeds.$i.log"
     i=$((i - 1))
 done
 
