@@ -170,7 +170,8 @@ RLOCK_API void rlock_free(rlock *lk);
  * RLOCK_EDEADLK   the wait would close a circle: who has the lock waits, itself
  *                 or through others of this client, for what this thread holds.
  *                 The message names them all. Unlock, pause for a random time,
- *                 begin again: threads.md. Off: no_deadlock_check (options.h)
+ *                 begin again: threads.md. Off: no_deadlock_check (options.h).
+ *                 Or this thread has got it meanwhile, in on_event of this call
  * RLOCK_LOST      this thread had it and lost it, and has not unlocked all its
  *                 levels yet; nothing was taken
  * RLOCK_EINVAL    also: wait_ms below -1, lease_ms out of range (1 and 2 are),

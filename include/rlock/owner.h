@@ -45,13 +45,15 @@ RLOCK_API rlock_status rlock_owner_new(const char *label, rlock_owner **out);
 /*
  * Ends and frees the owner; NULL is accepted. What it holds is abandoned, as
  * when a thread ends: leases run out, with RLOCK_EVENT_ABANDONED for each. So
- * unlock first, as the owner. A wait that it has started ends as by
- * rlock_cancel(): it is called back, and what is granted all the same is
- * abandoned, too. An unlock that it has started is done before that.
+ * unlock first, as the owner. A wait that is under way ends as by
+ * rlock_cancel(): one that was started at once, that of a thread when it looks
+ * next, as a rule within 3 s; what is granted all the same is abandoned, too.
+ * An unlock that it has started is done before that.
  *
- * The calling thread acts as itself from here on; calls of another one that
- * acts as the owner answer RLOCK_EINVAL. Must not be called twice, nor while
- * another thread may begin to use the owner.
+ * The calling thread acts as itself from here on (but in `done`, if it has
+ * dispatched as this owner: then, like another one, behind that); calls of
+ * another one that acts as the owner answer RLOCK_EINVAL. Must not be called
+ * twice, nor while another thread may begin to use the owner.
  */
 RLOCK_API void rlock_owner_free(rlock_owner *o);
 

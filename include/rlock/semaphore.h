@@ -203,7 +203,8 @@ RLOCK_API bool rlock_permit_is_held(const rlock_permit *p);
 RLOCK_API int64_t rlock_permit_valid_ms(const rlock_permit *p);
 
 /* The descriptor that is readable once they are lost, as rlock_lost_fd() gives
-   it; the release closes it. -1: rlock_last_error() tells. */
+   it; the release closes it, or, if the client was closed before, the end of
+   its last handle. -1: rlock_last_error() tells. */
 RLOCK_API int rlock_permit_lost_fd(rlock_permit *p);
 
 /*

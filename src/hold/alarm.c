@@ -117,6 +117,13 @@ void rl_alarms_keep(const rl_alarms *l, rl_alarms *in)
         (void)add(in, k->alarm);
 }
 
+void rl_alarms_hand_over(rl_alarms *l, rl_alarms *to)
+{
+    rl_alarms_raise(l);
+    rl_alarms_keep(l, to);
+    rl_alarms_leave(l);
+}
+
 void rl_alarms_leave(rl_alarms *l)
 {
     while (l->first)

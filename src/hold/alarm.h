@@ -73,6 +73,10 @@ void rl_alarms_end(rl_alarms *l); /* there are none then */
 /* They stay open as long as this list has them, too, if there is memory. */
 void rl_alarms_keep(const rl_alarms *l, rl_alarms *in);
 
+/* Raised, they stay open as long as that list has them, if there is memory: the
+   hold's end closes them no more. */
+void rl_alarms_hand_over(rl_alarms *l, rl_alarms *to);
+
 /* Leaves them to the lists that have them, too. */
 void rl_alarms_leave(rl_alarms *l);
 

@@ -7,6 +7,8 @@
 #ifndef RL_HOLD_OWNER_H
 #define RL_HOLD_OWNER_H
 
+#include <stdatomic.h>
+
 #include <rlock/owner.h>
 
 #define RL_HOST_MAX   255
@@ -16,6 +18,7 @@ typedef struct rl_owner {
     uint64_t serial; /* of an owner never 0 */
     long tid;
     int holds;         /* locks that it holds; its own, no mutex */
+    atomic_bool ended; /* it has been freed: what it is granted is nobody's */
     const char *label; /* NULL: it is a thread */
 } rl_owner;
 

@@ -530,10 +530,8 @@ typedef struct closing {
  */
 static void keep_alarms(rl_holds *t, rl_hold *h)
 {
-    if (h->extra) {
-        rl_alarms_raise(&h->extra->alarms);
-        rl_alarms_keep(&h->extra->alarms, &t->kept);
-    }
+    if (h->extra)
+        rl_alarms_hand_over(&h->extra->alarms, &t->kept);
     if (h->group)
         rl_group_keep_alarms(h->group, &t->kept);
 }

@@ -361,9 +361,17 @@ static rl_op *refuse_job(rl_lock_job *j, rlock_status s)
     return leave_job(j, s);
 }
 
+/* Whomever a callback has made the thread act as, the call goes on as before. */
+static void act_as_before(rl_lock_job *j)
+{
+    if (j->calls && rlock_owner_set(j->as) != j->as)
+        j->strayed = true;
+}
+
 static rl_op *go_on(rl_job *job)
 {
     rl_lock_job *j = RL_CONTAINER(job, rl_lock_job, job);
+    act_as_before(j);
     j->it->lent = job->lent;
     rl_op *op = j->it->next(j->it);
     return op ? op : leave_job(j, j->it->status);
@@ -432,11 +440,26 @@ rl_job *rl_lock_begin(rl_lock_job *j, rlock *lk, const rl_job_args *w,
     j->lk = lk;
     j->args = *w;
     j->room = room;
+    j->calls = j->strayed = false;
     return &j->job;
 }
 
+/* What it was granted is nobody's, if its owner was freed meanwhile; then the
+   thread that has done so acts as itself. */
+static rlock_status end_call(rl_lock_job *j, rlock_status s)
+{
+    bool stays = rl_owner_end(j->as);
+    if (!stays && j->strayed && rl_owner_acting() == j->as)
+        rlock_owner_set(NULL);
+    if (!stays && s == RLOCK_OK && j->args.verb == RL_JOB_ACQUIRE)
+        return rl_lock_error(j->lk, RLOCK_CANCELED,
+                             "the owner was freed meanwhile, and what it was "
+                             "granted is abandoned");
+    return s;
+}
+
 /* Of several locks, a member that could not be had at first leaves its error behind,
-   which is no success's. */
+   which is no success's. A callback of the call may free the handle. */
 rlock_status rl_lock_perform(rlock *lk, const rl_job_args *w)
 {
     rl_lock_job j;
@@ -447,9 +470,15 @@ rlock_status rl_lock_perform(rlock *lk, const rl_job_args *w)
         return s;
     if (lk->kind->several)
         before = *rlock_last_error();
-    s = rl_drive_job(rl_lock_begin(&j, lk, w, room));
+    rl_lock_begin(&j, lk, w, room);
+    rl_lock_ref(lk);
+    j.calls = true;
+    j.as = rl_owner_begin();
+    s = rl_drive_job(&j.job);
     if (s == RLOCK_OK && lk->kind->several)
         rl_error_put(&before);
+    s = end_call(&j, s);
+    rlock_free(lk);
     return s;
 }
 

@@ -153,6 +153,9 @@ typedef struct rl_lock_job {
     void *room;
     rl_job *it; /* the kind's */
     int cancel; /* the thread's state, while inside */
+    /* Of a call: whom its thread acts as; has a callback changed that? */
+    bool calls, strayed;
+    rlock_owner *as;
 } rl_lock_job;
 
 /* Is it in range? Otherwise the thread's error says what is not. */

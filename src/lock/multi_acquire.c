@@ -465,6 +465,8 @@ static rl_op *wait_until(rl_multi_call *p, int64_t until_us,
     p->back = back;
     if (is_canceled(p))
         return end_wait(p, RLOCK_CANCELED, rlock_status_str(RLOCK_CANCELED));
+    if (rl_owner_has_ended())
+        return end_wait(p, RLOCK_CANCELED, "its owner was freed meanwhile");
     if (now_us >= until_us)
         return wait_is_over(p);
     look_before(x);

@@ -39,8 +39,8 @@ static bool is_canceled(const started_lock *s)
     rlock_status status = s->job.job.status;
     rl_job_args_verb verb = s->job.args.verb;
     bool kept = status == RLOCK_OK && verb == RL_JOB_GUARD;
-    return atomic_load(&s->started.owner->ended) && verb != RL_JOB_UNLOCK &&
-           !kept &&
+    return atomic_load(&s->started.owner->self.ended) &&
+           verb != RL_JOB_UNLOCK && !kept &&
            (status == RLOCK_OK || status == RLOCK_LOST ||
             status == RLOCK_NOT_HELD);
 }

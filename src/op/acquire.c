@@ -38,8 +38,11 @@ static bool may_wait(rl_acquire *a, int64_t now_us)
                           &a->fault);
 }
 
-/* Its on_event may want a connection of this client. */
-static void tell(const rl_acquire *a, rlock_event_type type, int64_t elapsed_us,
+/*
+ * Its on_event may want a connection of this client. It may acquire the lock, too,
+ * as the same owner, who would wait for himself then; or free the owner.
+ */
+static void tell(rl_acquire *a, rlock_event_type type, int64_t elapsed_us,
                  const char *message)
 {
     rlock_event ev = {.type = type,
@@ -50,6 +53,10 @@ static void tell(const rl_acquire *a, rlock_event_type type, int64_t elapsed_us,
                       .owner = a->owner->label ? a->owner->label : "",
                       .kind = rl_target_layout(a->what)->kind};
     rl_tell(a->home, &ev);
+    a->is_own = a->owner->holds > 0 && !a->home->set.no_deadlock_check &&
+                rl_holds_has(&a->home->holds, a->what, a->owner, rl_now_us());
+    if (a->is_own || atomic_load(&a->owner->ended))
+        a->op.sleep_us = 0;
 }
 
 static void tell_contended(rl_op *op)
@@ -398,12 +405,26 @@ static rl_next handed(rl_acquire *a, int64_t now_us)
                                          : begin_try(a, now_us);
 }
 
+static bool is_in_vain(rl_acquire *a)
+{
+    if (atomic_load(&a->owner->ended))
+        rl_fault_set(&a->fault, RLOCK_CANCELED, 0,
+                     "its owner was freed meanwhile");
+    else if (a->is_own)
+        rl_fault_set(&a->fault, RLOCK_EDEADLK, 0,
+                     "its owner has it by now, from a callback of this call, "
+                     "and would wait for itself");
+    return a->is_own || atomic_load(&a->owner->ended);
+}
+
 static rl_next woken(rl_acquire *a, rl_wake why, int64_t now_us)
 {
     if (why == RL_WAKE_CLOSE)
         return give_up(a, RLOCK_ECLOSED, now_us);
     if (why == RL_WAKE_CANCEL)
         return give_up(a, RLOCK_CANCELED, now_us);
+    if (is_in_vain(a))
+        return fail(a, now_us);
     note_long_wait(a, now_us);
     if (a->attempt->look)
         a->attempt->look(a);
@@ -466,6 +487,7 @@ void rl_acquire_init(rl_acquire *a, int64_t now_us)
 {
     a->op.resume = resume;
     a->op.part = a->red ? a->red->part : &a->one;
+    a->is_own = false;
     a->phase = RL_PHASE_BEGIN;
     a->overdue = 0;
     a->began_us = now_us;

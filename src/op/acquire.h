@@ -134,6 +134,7 @@ struct rl_acquire {
     bool warns;            /* it has, and tells so when it sleeps again */
     bool stood;            /* so it has just been told: the next try, */
     bool asks_who;         /* or the last one, asks who has the lock */
+    bool is_own;           /* on_event has acquired it, as its owner */
     uint8_t overdue;       /* so often the lease that ended did not, in a row */
     int64_t held_back_us, tried_us, again_us, pause_us, rung_us;
     rlock_status status; /* when it is done */

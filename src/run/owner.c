@@ -63,7 +63,7 @@ rlock_owner *rl_owner_acting(void)
 
 bool rl_owner_has_ended(void)
 {
-    return acting && atomic_load(&acting->ended);
+    return acting && atomic_load(&acting->self.ended);
 }
 
 /* --- the end of a thread -------------------------------------------------- */
@@ -249,7 +249,7 @@ void rlock_owner_free(rlock_owner *o)
     if (acting == o)
         rlock_owner_set(NULL);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    atomic_store(&o->ended, true);
+    atomic_store(&o->self.ended, true);
     if (o->process == rl_os_process() && !cancel_started(o))
         rl_owner_report_end(o->self.serial);
     rl_owner_unref(o);
@@ -297,7 +297,7 @@ rlock_status rl_owner_check(void)
     if (o->process != rl_os_process())
         return rl_error_set(RLOCK_EFORKED, 0,
                             "the owner '%s' was made before fork()", o->label);
-    if (atomic_load(&o->ended))
+    if (atomic_load(&o->self.ended))
         return refuse(o, "has been freed");
     bool busy = atomic_load(&o->started) != NULL;
     if (!busy && !claim(o))
@@ -331,7 +331,7 @@ void rl_owner_has_unlocked(struct rl_started *s)
     rl_mutex_lock(&mutex);
     s->unlocks = false;
     rl_mutex_unlock(&mutex);
-    if (atomic_load(&s->owner->ended))
+    if (atomic_load(&s->owner->self.ended))
         rl_owner_report_end(s->owner->self.serial);
 }
 
@@ -341,8 +341,25 @@ void rl_owner_disengage(rlock_owner *o)
     rl_mutex_lock(&mutex);
     atomic_store(&o->started, NULL);
     rl_mutex_unlock(&mutex);
-    if (atomic_load(&o->ended))
+    if (atomic_load(&o->self.ended))
         rl_owner_report_end(o->self.serial);
+}
+
+rlock_owner *rl_owner_begin(void)
+{
+    if (acting)
+        atomic_fetch_add(&acting->refs, 1);
+    return acting;
+}
+
+bool rl_owner_end(rlock_owner *o)
+{
+    bool ended = o && atomic_load(&o->self.ended);
+    if (ended)
+        rl_owner_report_end(o->self.serial);
+    if (o)
+        rl_owner_unref(o);
+    return !ended;
 }
 
 /* What the thread was before stays referenced. */

@@ -15,9 +15,8 @@
 /* An owner that is no thread. */
 struct rlock_owner {
     rl_owner self;
-    atomic_uint refs;  /* the program's, of who acts as it, of operations */
-    uint64_t process;  /* fixed; in which it was made */
-    atomic_bool ended; /* rlock_owner_free() */
+    atomic_uint refs; /* the program's, of who acts as it, of operations */
+    uint64_t process; /* fixed; in which it was made */
     /* The operation that it has started; guarded by the mutex of owner.c. */
     struct rl_started *_Atomic started;
     /* Who holds something: what its last operation was in. NULL: nothing. */
@@ -35,6 +34,14 @@ rl_owner rl_owner_apart(void);
 
 /* Whom it acts as; NULL: itself. */
 rlock_owner *rl_owner_acting(void);
+
+/*
+ * Around a call that the thread drives itself: whom it acts as, NULL for itself,
+ * stays until it is over. Another thread, or a callback, may free him meanwhile:
+ * what he was granted after that is abandoned, and rl_owner_end() is false.
+ */
+rlock_owner *rl_owner_begin(void);
+bool rl_owner_end(rlock_owner *o);
 
 /* Was it freed, while what it has started goes on? */
 bool rl_owner_has_ended(void);

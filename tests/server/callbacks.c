@@ -385,3 +385,207 @@ TEST(callbacks, a_client_may_go_before_its_events_are_dispatched)
     multi_scene_free(&m);
     scene_stop(&s);
 }
+
+/* --- what it does to the call from which it comes ------------------------- */
+
+/* Once, at an event of this type. */
+typedef struct meddler {
+    server *sv;
+    rlock_client *cl;
+    rlock *lk;
+    rlock_owner *owner;
+    rlock_event_type when;
+    void (*what)(struct meddler *m);
+    rlock_status got;
+    atomic_int abandoned;
+} meddler;
+
+static void meddle(const rlock_event *ev, void *arg)
+{
+    meddler *m = arg;
+    void (*what)(meddler *) = m->what;
+    if (ev->type == RLOCK_EVENT_ABANDONED)
+        atomic_fetch_add(&m->abandoned, 1);
+    if (!what || ev->type != m->when)
+        return;
+    m->what = NULL;
+    what(m);
+}
+
+typedef rlock *make_lock(rlock_client *cl);
+
+static rlock *plain(rlock_client *cl)
+{
+    return test_lock(cl, SCENE_LOCK);
+}
+
+static rlock *fair(rlock_client *cl)
+{
+    rlock *lk;
+    rlock_lock_options o = RLOCK_LOCK_OPTIONS_INIT;
+    o.fair = true;
+    EXPECT_STATUS(rlock_new_ex(cl, SCENE_LOCK, strlen(SCENE_LOCK), &o, &lk),
+                  RLOCK_OK);
+    return lk;
+}
+
+static rlock *red(rlock_client *cl)
+{
+    rlock *lk;
+    EXPECT_STATUS(rlock_red_new(&cl, 1, SCENE_LOCK, &lk), RLOCK_OK);
+    return lk;
+}
+
+static rlock *multi(rlock_client *cl)
+{
+    rlock *lk, *only = plain(cl);
+    EXPECT_STATUS(rlock_multi_new(&only, 1, &lk), RLOCK_OK);
+    rlock_free(only);
+    return lk;
+}
+
+static make_lock *const kinds[] = {plain, fair, red, multi};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static void meddler_open(meddler *m, make_lock *make, bool blind)
+{
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    o.on_event = meddle;
+    o.event_arg = m;
+    o.warn_wait_ms = 50;
+    o.no_deadlock_check = blind;
+    m->sv = server_start(NULL);
+    m->cl = server_client(m->sv, &o);
+    m->lk = make(m->cl);
+}
+
+static void meddler_close(meddler *m)
+{
+    rlock_free(m->lk);
+    rlock_client_free(m->cl);
+    server_stop(m->sv);
+}
+
+/* The lock is another program's for a while. */
+static rlock_status acquire_meddled(meddler *m, rlock_event_type when,
+                                    void (*what)(meddler *), int64_t wait_ms)
+{
+    take_by_hand(m->sv, SCENE_LOCK, 200);
+    m->when = when;
+    m->what = what;
+    rlock_status s = rlock_acquire(m->lk, wait_ms, 60000);
+    EXPECT(!m->what);
+    return s;
+}
+
+static void free_handle(meddler *m)
+{
+    rlock_free(m->lk);
+    m->lk = NULL;
+}
+
+static void free_in(rlock_event_type when)
+{
+    for (int k = 0; k < KINDS; k++) {
+        meddler m = {.got = RLOCK_OK};
+        meddler_open(&m, kinds[k], false);
+        EXPECT_STATUS(acquire_meddled(&m, when, free_handle, SOON), RLOCK_OK);
+        m.lk = kinds[k](m.cl);
+        EXPECT_STATUS(rlock_unlock(m.lk), RLOCK_OK);
+        meddler_close(&m);
+    }
+}
+
+TEST_CASE(callbacks, contended_may_free_the_handle,
+          free_in(RLOCK_EVENT_CONTENDED))
+TEST_CASE(callbacks, waited_long_may_free_the_handle,
+          free_in(RLOCK_EVENT_WAITED_LONG))
+TEST_CASE(callbacks, acquired_may_free_the_handle,
+          free_in(RLOCK_EVENT_ACQUIRED))
+
+TEST(callbacks, released_may_free_the_handle)
+{
+    for (int k = 0; k < KINDS; k++) {
+        meddler m = {.got = RLOCK_OK};
+        meddler_open(&m, kinds[k], false);
+        EXPECT_STATUS(rlock_lock(m.lk), RLOCK_OK);
+        m.when = RLOCK_EVENT_RELEASED;
+        m.what = free_handle;
+        EXPECT_STATUS(rlock_unlock(m.lk), RLOCK_OK);
+        EXPECT(!m.lk);
+        meddler_close(&m);
+    }
+}
+
+static void free_the_owner(meddler *m)
+{
+    rlock_owner_free(m->owner);
+}
+
+/* Nobody waits any more, and what was granted is nobody's. (Of a Multi lock each
+   member is told, when it is not yet had as a whole: nothing of it stays.) */
+static void end_owner_in(rlock_event_type when)
+{
+    for (int k = 0; k < KINDS; k++) {
+        int stays = when == RLOCK_EVENT_ACQUIRED && kinds[k] != multi;
+        meddler m = {.got = RLOCK_OK};
+        meddler_open(&m, kinds[k], false);
+        EXPECT_STATUS(rlock_owner_new("own", &m.owner), RLOCK_OK);
+        rlock_owner_set(m.owner);
+        EXPECT_STATUS(acquire_meddled(&m, when, free_the_owner, SOON),
+                      RLOCK_CANCELED);
+        EXPECT_CONTAINS(rlock_last_error()->message, "owner was freed");
+        EXPECT(!rlock_owner_set(NULL) && !rlock_is_held(m.lk));
+        EXPECT_INT(stats_of(m.cl).held_now, 0);
+        EVENTUALLY(SOON, atomic_load(&m.abandoned) == stays);
+        EVENTUALLY(SOON, levels(m.sv, SCENE_LOCK) == stays);
+        meddler_close(&m);
+    }
+}
+
+TEST_CASE(callbacks, contended_may_free_the_owner,
+          end_owner_in(RLOCK_EVENT_CONTENDED))
+TEST_CASE(callbacks, waited_long_may_free_the_owner,
+          end_owner_in(RLOCK_EVENT_WAITED_LONG))
+TEST_CASE(callbacks, acquired_may_free_the_owner,
+          end_owner_in(RLOCK_EVENT_ACQUIRED))
+
+/* It is free all of a sudden. */
+static void acquire_it(meddler *m)
+{
+    server_cmd(m->sv, "DEL " SCENE_LOCK);
+    m->got = rlock_acquire(m->lk, 0, 60000);
+}
+
+/* But for a fair lock: it is granted to whom stands in line. */
+static void acquire_in(rlock_event_type when)
+{
+    for (int k = 0; k < KINDS; k++) {
+        if (kinds[k] == fair)
+            continue;
+        meddler m = {.got = RLOCK_EINVAL};
+        meddler_open(&m, kinds[k], false);
+        EXPECT_STATUS(acquire_meddled(&m, when, acquire_it, RLOCK_FOREVER),
+                      RLOCK_EDEADLK);
+        EXPECT_STATUS(m.got, RLOCK_OK);
+        EXPECT_INT(rlock_hold_count(m.lk), 1);
+        EXPECT_STATUS(rlock_unlock(m.lk), RLOCK_OK);
+        meddler_close(&m);
+    }
+}
+
+TEST_CASE(callbacks, who_acquires_it_in_contended_does_not_wait_for_himself,
+          acquire_in(RLOCK_EVENT_CONTENDED))
+TEST_CASE(callbacks, who_acquires_it_in_waited_long_does_not_wait_for_himself,
+          acquire_in(RLOCK_EVENT_WAITED_LONG))
+
+TEST(callbacks, without_the_check_who_acquires_it_waits_for_himself)
+{
+    meddler m = {.got = RLOCK_EINVAL};
+    meddler_open(&m, plain, true);
+    EXPECT_STATUS(acquire_meddled(&m, RLOCK_EVENT_CONTENDED, acquire_it, 1000),
+                  RLOCK_TIMEOUT);
+    EXPECT_STATUS(m.got, RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(m.lk), RLOCK_OK);
+    meddler_close(&m);
+}

@@ -293,6 +293,21 @@ TEST(lost_fd, of_a_freed_client_is_readable_until_its_handles_are_freed)
     scene_stop(&s);
 }
 
+TEST(lost_fd, of_a_client_that_has_released_all_is_readable_until_then_too)
+{
+    scene s = scene_held(0, 0);
+    int fd = lost_fd_of_held(s.lk);
+    EXPECT_STATUS(rlock_client_close(s.cl, RLOCK_CLOSE_RELEASE_HELD), RLOCK_OK);
+    s.cl = NULL;
+    EXPECT(fd_is_readable(fd));
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_ECLOSED);
+    EXPECT(fd_is_readable(fd));
+    rlock_free(s.lk);
+    s.lk = NULL;
+    EXPECT(!fd_is_open(fd));
+    scene_stop(&s);
+}
+
 TEST(lost_fd, of_a_client_without_handles_is_closed_when_it_is_freed)
 {
     scene s = scene_held(0, 0);

@@ -229,6 +229,33 @@ TEST(owners, who_acts_as_an_owner_that_was_freed_is_told)
     scene_stop(&s);
 }
 
+static intptr_t wait_as(void *arg)
+{
+    job *j = arg;
+    rlock_owner_set(j->owner);
+    rlock_status s = rlock_lock(j->lk);
+    EXPECT(!rlock_is_held(j->lk));
+    rlock_owner_set(NULL);
+    return s;
+}
+
+TEST(owners, what_a_call_is_granted_after_its_owner_was_freed_is_abandoned)
+{
+    scene s = scene_start(0, 0);
+    job j = {.lk = s.lk, .owner = owner("a")};
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    test_thread *t = test_spawn(wait_as, &j);
+    EVENTUALLY(SOON, stats_of(s.cl).waiting_now == 1);
+    rlock_owner_free(j.owner);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_INT(test_join(t), RLOCK_CANCELED);
+    events_wait(s.ev, RLOCK_EVENT_ABANDONED, 1, SOON);
+    EXPECT_INT(stats_of(s.cl).held_now, 0);
+    EXPECT_STATUS(rlock_trylock(s.lk),
+                  RLOCK_BUSY); /* until its lease is over */
+    scene_stop(&s);
+}
+
 static void note_owner(const rlock_event *ev, void *arg)
 {
     if (ev->type == RLOCK_EVENT_ABANDONED)

@@ -349,10 +349,10 @@ TEST(owner, that_was_freed_meanwhile_has_ended_with_what_it_started)
     rlock_owner *o = owner_new("a");
     rlock_owner_set(o);
     EXPECT_STATUS(rl_owner_engage(&s), RLOCK_OK);
-    atomic_store(&o->ended, true);
+    atomic_store(&o->self.ended, true);
     rl_owner_disengage(o);
     EXPECT(e.told == 1 && e.owner == o->self.serial);
-    atomic_store(&o->ended, false);
+    atomic_store(&o->self.ended, false);
     rl_owner_disengage(o);
     EXPECT_INT(e.told, 1);
     rl_owner_unlisten(&e.l);
