@@ -362,16 +362,11 @@ static rl_op *refuse_job(rl_lock_job *j, rlock_status s)
 }
 
 /* Whomever a callback has made the thread act as, the call goes on as before. */
-static void act_as_before(rl_lock_job *j)
-{
-    if (j->calls && rlock_owner_set(j->as) != j->as)
-        j->strayed = true;
-}
-
 static rl_op *go_on(rl_job *job)
 {
     rl_lock_job *j = RL_CONTAINER(job, rl_lock_job, job);
-    act_as_before(j);
+    if (j->calls_back && rlock_owner_set(j->as) != j->as)
+        j->strayed = true;
     j->it->lent = job->lent;
     rl_op *op = j->it->next(j->it);
     return op ? op : leave_job(j, j->it->status);
@@ -440,13 +435,13 @@ rl_job *rl_lock_begin(rl_lock_job *j, rlock *lk, const rl_job_args *w,
     j->lk = lk;
     j->args = *w;
     j->room = room;
-    j->calls = j->strayed = false;
+    j->calls_back = j->strayed = false;
     return &j->job;
 }
 
 /* What it was granted is nobody's, if its owner was freed meanwhile; then the
    thread that has done so acts as itself. */
-static rlock_status end_call(rl_lock_job *j, rlock_status s)
+static rlock_status end_as_owner(rl_lock_job *j, rlock_status s)
 {
     bool stays = rl_owner_end(j->as);
     if (!stays && j->strayed && rl_owner_acting() == j->as)
@@ -465,20 +460,24 @@ rlock_status rl_lock_perform(rlock *lk, const rl_job_args *w)
     rl_lock_job j;
     _Alignas(max_align_t) char room[RL_JOB_ROOM];
     rlock_error before = {.status = RLOCK_OK};
-    rlock_status s = lk ? rl_owner_check() : rl_null_pointer("the lock");
+    rlock_owner *as;
+    rlock_status s = lk ? rl_owner_begin(&as) : rl_null_pointer("the lock");
     if (s != RLOCK_OK)
         return s;
     if (lk->kind->several)
         before = *rlock_last_error();
     rl_lock_begin(&j, lk, w, room);
-    rl_lock_ref(lk);
-    j.calls = true;
-    j.as = rl_owner_begin();
+    j.as = as;
+    j.calls_back = lk->kind->several || lk->client->engine.core.set.on_event;
+    if (j.calls_back)
+        rl_lock_ref(lk);
     s = rl_drive_job(&j.job);
     if (s == RLOCK_OK && lk->kind->several)
         rl_error_put(&before);
-    s = end_call(&j, s);
-    rlock_free(lk);
+    if (as)
+        s = end_as_owner(&j, s);
+    if (j.calls_back)
+        rlock_free(lk);
     return s;
 }
 

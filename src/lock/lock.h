@@ -153,8 +153,9 @@ typedef struct rl_lock_job {
     void *room;
     rl_job *it; /* the kind's */
     int cancel; /* the thread's state, while inside */
-    /* Of a call: whom its thread acts as; has a callback changed that? */
-    bool calls, strayed;
+    /* Of a call: may it call the program back? Has that changed whom its thread
+       acts as? */
+    bool calls_back, strayed;
     rlock_owner *as;
 } rl_lock_job;
 

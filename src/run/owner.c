@@ -345,20 +345,24 @@ void rl_owner_disengage(rlock_owner *o)
         rl_owner_report_end(o->self.serial);
 }
 
-rlock_owner *rl_owner_begin(void)
+rlock_status rl_owner_begin(rlock_owner **as)
 {
-    if (acting)
-        atomic_fetch_add(&acting->refs, 1);
-    return acting;
+    *as = acting;
+    if (!acting)
+        return RLOCK_OK;
+    atomic_fetch_add(&acting->refs, 1);
+    rlock_status s = rl_owner_check();
+    if (s != RLOCK_OK)
+        rl_owner_unref(acting);
+    return s;
 }
 
 bool rl_owner_end(rlock_owner *o)
 {
-    bool ended = o && atomic_load(&o->self.ended);
+    bool ended = atomic_load(&o->self.ended);
     if (ended)
         rl_owner_report_end(o->self.serial);
-    if (o)
-        rl_owner_unref(o);
+    rl_owner_unref(o);
     return !ended;
 }
 

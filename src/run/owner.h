@@ -37,10 +37,11 @@ rlock_owner *rl_owner_acting(void);
 
 /*
  * Around a call that the thread drives itself: whom it acts as, NULL for itself,
- * stays until it is over. Another thread, or a callback, may free him meanwhile:
- * what he was granted after that is abandoned, and rl_owner_end() is false.
+ * stays until it is over; another status: it may not call as him. Another thread,
+ * or a callback, may free him meanwhile: what he was granted after that is
+ * abandoned, and rl_owner_end() is false.
  */
-rlock_owner *rl_owner_begin(void);
+rlock_status rl_owner_begin(rlock_owner **as);
 bool rl_owner_end(rlock_owner *o);
 
 /* Was it freed, while what it has started goes on? */
