@@ -38,15 +38,21 @@ static bool may_have_tty(const run_command *c, bool reads)
     return (reads || !piped) && is_in_foreground(c->tty);
 }
 
+/* Front and COMMAND both do it, whoever is first: from then on a signal finds
+   COMMAND, and either of the two processes can end it. */
+static void be_target(const run_options *r, run_shared *sh, pid_t command)
+{
+    if (!r->foreground)
+        setpgid(command, command);
+    atomic_store(&sh->target, r->foreground ? command : -command);
+}
+
 static _Noreturn void become(const run_command *c, const run_options *r,
                              run_shared *sh, const run_signals *s, pid_t front)
 {
-    if (!r->foreground)
-        setpgid(0, 0);
+    be_target(r, sh, getpid());
     if (c->handed)
         tcsetpgrp(c->tty, getpid());
-    /* From here on either of the two can end what this becomes. */
-    atomic_store(&sh->target, r->foreground ? getpid() : -getpid());
     if (!cli_die_with(front) ||
         cli_now_us() >= atomic_load(&sh->deadline_us) - RUN_MARGIN_US)
         _exit(CLI_LOST);
@@ -61,15 +67,16 @@ bool run_command_start(run_command *c, const run_options *r, run_shared *sh,
     sigset_t all, mask;
     c->tty = r->foreground ? -1 : open("/dev/tty", O_RDWR | O_CLOEXEC);
     c->handed = may_have_tty(c, false);
-    /* A signal that comes now is the front's, and not its copy's. */
+    /* A signal that comes now is the front's, and not its copy's; what is sent to
+       the copy waits until it has the signals of whoever started rlock. */
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &mask);
     c->pid = fork();
     if (c->pid == 0)
         become(c, r, sh, s, front);
-    if (c->pid > 0 && !r->foreground)
-        setpgid(c->pid, c->pid); /* whoever is first */
     int why = errno;
+    if (c->pid > 0)
+        be_target(r, sh, c->pid);
     sigprocmask(SIG_SETMASK, &mask, NULL);
     errno = why;
     return c->pid > 0;

@@ -21,6 +21,7 @@ typedef struct front {
     run_command command;
     bool ended; /* COMMAND; status is how */
     bool lost, interrupted;
+    bool begun; /* COMMAND: it is there for whatever the terminal tells */
     int status;
     int64_t began_us;
     int width; /* of the line that says what is waited for */
@@ -184,9 +185,9 @@ static void pass_on(front *f, int sig, bool by_terminal)
         reap(f);
     else if (sig == SIGTSTP && f->r->foreground)
         run_stop();
-    /* In one group, the terminal has told COMMAND as well. Otherwise it stops
-       by that, and then we do. */
-    else if (!f->r->foreground || !by_terminal)
+    /* In one group, the terminal has told COMMAND as well, if it was there.
+       Otherwise it stops by that, and then we do. */
+    else if (!f->r->foreground || !by_terminal || !f->begun)
         run_signal(f->sh, sig);
 }
 
@@ -236,6 +237,8 @@ static void look_after(front *f)
 {
     struct pollfd p[] = {{.fd = f->signals.fd, .events = POLLIN},
                          {.fd = f->from_keeper, .events = POLLIN}};
+    pass_signals_on(f); /* those that came before COMMAND */
+    f->begun = true;
     for (int64_t due_us; !is_done(f, &due_us);) {
         cli_poll(p, 2, due_us);
         if (p[0].revents)

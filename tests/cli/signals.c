@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -37,6 +38,40 @@ TEST_CASE(signals, hup_is_passed_on, passes_on(SIGHUP, "HUP"))
 TEST_CASE(signals, quit_is_passed_on, passes_on(SIGQUIT, "QUIT"))
 TEST_CASE(signals, usr1_is_passed_on, passes_on(SIGUSR1, "USR1"))
 TEST_CASE(signals, usr2_is_passed_on, passes_on(SIGUSR2, "USR2"))
+
+/* Signals the front as soon as it has said that the lock is there, and a little
+   later, again and again: COMMAND is being made then. */
+static void reaches_what_begins(int sig, const char *const words[])
+{
+    server *sv = server_start(NULL);
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    for (int round = 0; round < 12; round++) {
+        command *c = command_start(sv, words);
+        int64_t until = test_now_ms() + SOON;
+        while (!strstr(command_err(c), "has") && test_now_ms() < until)
+            ;
+        usleep((useconds_t)round / 2 * 150);
+        kill(command_front(c), sig);
+        EXPECT_INT(command_status(c), 128 + sig);
+        EXPECT_CONTAINS(command_err(c), "has");
+        command_free(c);
+    }
+    server_stop(sv);
+}
+
+#define BEGINS(name, sig, ...)                                                 \
+    TEST_CASE(signals, name##_reaches_a_command_that_has_just_begun,           \
+              reaches_what_begins(sig, WORDS("run", "-v", __VA_ARGS__, "job",  \
+                                             "sleep", "100")))
+
+BEGINS(term, SIGTERM, "-q")
+BEGINS(int, SIGINT, "-q")
+BEGINS(hup, SIGHUP, "-q")
+BEGINS(quit, SIGQUIT, "-q")
+BEGINS(term_in_foreground, SIGTERM, "--foreground")
+BEGINS(int_in_foreground, SIGINT, "--foreground")
+BEGINS(term_of_one_who_reads, SIGTERM, "-s")
+BEGINS(term_of_one_who_has_a_permit, SIGTERM, "-N", "2")
 
 static void ends_the_wait(int sig)
 {
@@ -220,6 +255,19 @@ TEST(signals, an_interrupt_reaches_command_in_the_foreground_once)
     EVENTUALLY(SOON, terminal_shows(&t, "<this>"));
     EXPECT(!strstr(strstr(t.text, "got") + 3, "got"));
     terminal_end(&t, 0);
+    server_stop(sv);
+}
+
+TEST(signals, an_interrupt_in_the_foreground_reaches_what_has_just_begun)
+{
+    server *sv = server_start(NULL);
+    for (int round = 0; round < 6; round++) {
+        terminal t =
+            terminal_start(sv, "exec $RLOCK run -v --foreground job sleep 100");
+        EVENTUALLY(SOON, terminal_shows(&t, "has"));
+        terminal_type(&t, "\x03");
+        terminal_end(&t, 130);
+    }
     server_stop(sv);
 }
 
