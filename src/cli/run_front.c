@@ -20,8 +20,11 @@ typedef struct front {
     run_signals signals;
     run_command command;
     bool ended; /* COMMAND; status is how */
-    bool lost, interrupted;
+    bool lost;
     bool begun; /* COMMAND: it is there for whatever the terminal tells */
+    bool had_terminal; /* COMMAND, at its end */
+    int ended_by;      /* the signal; 0: none */
+    int told; /* INT or QUIT, by the terminal and not to COMMAND alone */
     int status;
     int64_t began_us;
     int width; /* of the line that says what is waited for */
@@ -143,11 +146,9 @@ static int refused(front *f, int what)
 static void command_ended(front *f, int status)
 {
     f->ended = true;
-    f->interrupted =
-        f->command.handed && WIFSIGNALED(status) &&
-        (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGQUIT);
-    f->status =
-        WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    f->had_terminal = f->command.handed;
+    f->ended_by = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    f->status = f->ended_by ? 128 + f->ended_by : WEXITSTATUS(status);
     run_command_take_tty(&f->command);
     if (f->r->foreground)
         atomic_store(&f->sh->target, 0);
@@ -181,6 +182,8 @@ static void reap(front *f)
 
 static void pass_on(front *f, int sig, bool by_terminal)
 {
+    if (by_terminal && (sig == SIGINT || sig == SIGQUIT))
+        f->told = sig;
     if (sig == SIGCHLD)
         reap(f);
     else if (sig == SIGTSTP && f->r->foreground)
@@ -317,6 +320,14 @@ static void say_granted(const front *f)
         cli_say("has the lock, token %llu", (unsigned long long)f->sh->token);
 }
 
+/* A script that we are in ends if we do by the signal, and if it was told: that is
+   left to us where the terminal told COMMAND alone. */
+static bool was_interrupted(const front *f)
+{
+    bool interrupts = f->ended_by == SIGINT || f->ended_by == SIGQUIT;
+    return interrupts && (f->had_terminal || f->told == f->ended_by);
+}
+
 int run_front(const run_options *r, run_shared *sh, pid_t keeper,
               int from_keeper, int to_keeper)
 {
@@ -340,8 +351,7 @@ int run_front(const run_options *r, run_shared *sh, pid_t keeper,
     cli_be_prompt();
     look_after(&f);
     int status = finish(&f);
-    /* The terminal told COMMAND alone; a script that we are in has to know. */
-    if (f.interrupted && status == f.status)
-        run_signals_die(status - 128, true);
+    if (status == f.status && was_interrupted(&f))
+        run_signals_die(f.ended_by, f.had_terminal);
     return status;
 }

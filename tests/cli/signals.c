@@ -284,6 +284,26 @@ TEST(signals, an_interrupt_of_the_terminal_ends_command_and_the_script)
     server_stop(sv);
 }
 
+/* Other shells end by the terminal's signal, whatever they wait for. */
+static void ends_bash(const char *script)
+{
+    if (access("/bin/bash", X_OK) != 0)
+        SKIP("there is no bash");
+    server *sv = server_start(NULL);
+    terminal t = terminal_start(sv, script);
+    EVENTUALLY(SOON, terminal_shows(&t, "run"));
+    terminal_type(&t, "\x03");
+    terminal_end(&t, 130);
+    server_stop(sv);
+}
+
+TEST_CASE(signals, an_interrupt_ends_the_script_around_a_pipe,
+          ends_bash("exec bash -c '$RLOCK run job sh -c \"echo run >&2; exec "
+                    "sleep 100\" | cat; exit 7'"))
+TEST_CASE(signals, an_interrupt_ends_the_script_around_one_in_the_foreground,
+          ends_bash("exec bash -c '$RLOCK run --foreground job sh -c \"echo "
+                    "run; exec sleep 100\"; exit 7'"))
+
 TEST(signals, what_was_stopped_by_the_terminal_keeps_its_lock_and_goes_on)
 {
     server *sv = server_start(NULL);
