@@ -179,7 +179,7 @@ static int take(run_options *r, char **rest)
 
 /* --- The two processes --- */
 
-static bool make_pipe(int ends[2])
+bool run_pipe(int ends[2])
 {
     return pipe(ends) == 0 && fcntl(ends[0], F_SETFD, FD_CLOEXEC) == 0 &&
            fcntl(ends[1], F_SETFD, FD_CLOEXEC) == 0;
@@ -191,7 +191,7 @@ static int run_both(const run_options *r)
     run_shared *sh = mmap(NULL, sizeof *sh, PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t keeper = -1;
-    if (sh != MAP_FAILED && make_pipe(to_keeper) && make_pipe(to_front))
+    if (sh != MAP_FAILED && run_pipe(to_keeper) && run_pipe(to_front))
         keeper = fork();
     if (keeper < 0) {
         cli_say("cannot start: %s", strerror(errno));

@@ -72,6 +72,8 @@ bool run_guard_renewed(const run_shared *sh, int64_t lease_ms);
 /* A signal for COMMAND, if it is there. */
 void run_signal(run_shared *sh, int sig);
 
+/* A pipe that no program inherits. False: errno tells. */
+bool run_pipe(int ends[2]);
 /* The keeper's whole life. */
 _Noreturn void run_keeper(const run_options *r, run_shared *sh, int from_front,
                           int to_front);
@@ -146,11 +148,15 @@ typedef struct run_command {
     pid_t pid;
     int tty;     /* of this session; -1: none, or it is not handed over */
     bool handed; /* COMMAND has the terminal */
+    int gate[2]; /* a pipe, at whose end COMMAND begins; [1] is -1 then */
 } run_command;
 
-/* False: it could not be; errno tells. */
+/* Makes its process, which gets signals, but waits at the gate. False: it could
+   not be; errno tells. */
 bool run_command_start(run_command *c, const run_options *r, run_shared *sh,
                        const run_signals *s);
+/* Lets it begin. */
+void run_command_go(run_command *c);
 /* Executes it in place of this process; the exit status if that fails. */
 int run_command_exec(const run_options *r);
 /* Stops this process and its group, as the terminal does, if there is a shell

@@ -38,19 +38,11 @@ static bool may_have_tty(const run_command *c, bool reads)
     return (reads || !piped) && is_in_foreground(c->tty);
 }
 
-/* Front and COMMAND both do it, whoever is first: from then on a signal finds
-   COMMAND, and either of the two processes can end it. */
-static void be_target(const run_options *r, run_shared *sh, pid_t command)
-{
-    if (!r->foreground)
-        setpgid(command, command);
-    atomic_store(&sh->target, r->foreground ? command : -command);
-}
-
 static _Noreturn void become(const run_command *c, const run_options *r,
                              run_shared *sh, const run_signals *s, pid_t front)
 {
-    be_target(r, sh, getpid());
+    char end;
+    (void)!read(c->gate[0], &end, 1);
     if (c->handed)
         tcsetpgrp(c->tty, getpid());
     if (!cli_die_with(front) ||
@@ -67,19 +59,32 @@ bool run_command_start(run_command *c, const run_options *r, run_shared *sh,
     sigset_t all, mask;
     c->tty = r->foreground ? -1 : open("/dev/tty", O_RDWR | O_CLOEXEC);
     c->handed = may_have_tty(c, false);
+    if (!run_pipe(c->gate))
+        return false;
     /* A signal that comes now is the front's, and not its copy's; what is sent to
-       the copy waits until it has the signals of whoever started rlock. */
+       the copy waits until it has the dispositions that COMMAND is to have. */
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &mask);
     c->pid = fork();
-    if (c->pid == 0)
+    if (c->pid == 0) {
+        close(c->gate[1]);
         become(c, r, sh, s, front);
+    }
     int why = errno;
+    close(c->gate[0]);
+    if (c->pid > 0 && !r->foreground)
+        setpgid(c->pid, c->pid);
     if (c->pid > 0)
-        be_target(r, sh, c->pid);
+        atomic_store(&sh->target, r->foreground ? c->pid : -c->pid);
     sigprocmask(SIG_SETMASK, &mask, NULL);
     errno = why;
     return c->pid > 0;
+}
+
+void run_command_go(run_command *c)
+{
+    close(c->gate[1]);
+    c->gate[1] = -1;
 }
 
 void run_command_take_tty(run_command *c)

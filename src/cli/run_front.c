@@ -21,7 +21,6 @@ typedef struct front {
     run_command command;
     bool ended; /* COMMAND; status is how */
     bool lost;
-    bool begun; /* COMMAND: it is there for whatever the terminal tells */
     bool had_terminal; /* COMMAND, at its end */
     int ended_by;      /* the signal; 0: none */
     int told; /* INT or QUIT, by the terminal and not to COMMAND alone */
@@ -188,9 +187,10 @@ static void pass_on(front *f, int sig, bool by_terminal)
         reap(f);
     else if (sig == SIGTSTP && f->r->foreground)
         run_stop();
-    /* In one group, the terminal has told COMMAND as well, if it was there.
-       Otherwise it stops by that, and then we do. */
-    else if (!f->r->foreground || !by_terminal || !f->begun)
+    /* In one group, the terminal has told COMMAND as well, if it was there: as
+       long as it waits at the gate, a second signal is none. Otherwise it stops
+       by that, and then we do. */
+    else if (!f->r->foreground || !by_terminal || f->command.gate[1] >= 0)
         run_signal(f->sh, sig);
 }
 
@@ -240,8 +240,6 @@ static void look_after(front *f)
 {
     struct pollfd p[] = {{.fd = f->signals.fd, .events = POLLIN},
                          {.fd = f->from_keeper, .events = POLLIN}};
-    pass_signals_on(f); /* those that came before COMMAND */
-    f->begun = true;
     for (int64_t due_us; !is_done(f, &due_us);) {
         cli_poll(p, 2, due_us);
         if (p[0].revents)
@@ -304,8 +302,11 @@ static bool start(front *f)
     memcpy(hold.holder, f->sh->holder, sizeof hold.holder);
     cli_adopt_orphans();
     if (run_env_put(f->r, &hold) &&
-        run_command_start(&f->command, f->r, f->sh, &f->signals))
+        run_command_start(&f->command, f->r, f->sh, &f->signals)) {
+        pass_signals_on(f); /* those that came before COMMAND */
+        run_command_go(&f->command);
         return true;
+    }
     cli_say("cannot start COMMAND: %s", strerror(errno));
     atomic_store(&f->sh->over, 1);
     let_go(f, cli_now_us() + LEAVE_US);

@@ -27,23 +27,14 @@ static void note(int sig, siginfo_t *info, void *context)
     (void)!write(to_pipe, &byte, 1);
 }
 
-static bool make_pipe(int ends[2])
-{
-    if (pipe(ends) != 0)
-        return false;
-    for (int i = 0; i < 2; i++) {
-        fcntl(ends[i], F_SETFD, FD_CLOEXEC);
-        fcntl(ends[i], F_SETFL, O_NONBLOCK);
-    }
-    return true;
-}
-
 bool run_signals_begin(run_signals *s)
 {
     int ends[2];
     sigset_t ttou, chld;
-    if (!make_pipe(ends))
+    if (!run_pipe(ends))
         return false;
+    for (int i = 0; i < 2; i++)
+        fcntl(ends[i], F_SETFL, O_NONBLOCK);
     s->fd = ends[0];
     to_pipe = ends[1];
     for (int i = 0; i < RUN_SIGNALS; i++) {
