@@ -46,9 +46,10 @@ static void note_signal(int sig)
 
 static void handle_signals(void (*handler)(int))
 {
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     struct sigaction a = {.sa_handler = handler};
-    sigaction(SIGINT, &a, NULL);
-    sigaction(SIGTERM, &a, NULL);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        sigaction(ends[i], &a, NULL);
 }
 
 /* --- What is shown -------------------------------------------------------- */

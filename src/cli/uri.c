@@ -2,6 +2,7 @@
    everybody on the machine, so there are other ways to say it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,25 +134,57 @@ char *cli_public_uris(const cli_options *o)
     return all;
 }
 
-/* From the terminal, whatever stdin is. */
+/* --- From the terminal, whatever stdin is --- */
+
+static int tty = -1;
+static struct termios as_it_was; /* of the terminal */
+
+/* Leaves a terminal that shows what is typed, and ends as without this. */
+static void end_by(int sig)
+{
+    tcsetattr(tty, TCSAFLUSH, &as_it_was);
+    raise(sig);
+}
+
+/* What would end this process in the meantime; not what is ignored. */
+static void handle_ends(void (*handler)(int))
+{
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    struct sigaction a = {.sa_handler = handler,
+                          .sa_flags = (int)(SA_RESETHAND | SA_NODEFER)};
+    struct sigaction former;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        sigaction(ends[i], NULL, &former);
+        if (former.sa_handler != SIG_IGN)
+            sigaction(ends[i], &a, NULL);
+    }
+}
+
+static ssize_t read_silently(char *password, size_t size)
+{
+    struct termios silent = as_it_was;
+    silent.c_lflag &= ~(tcflag_t)ECHO;
+    handle_ends(end_by);
+    tcsetattr(tty, TCSAFLUSH, &silent);
+    (void)!write(tty, "Password: ", 10);
+    ssize_t n = read(tty, password, size);
+    tcsetattr(tty, TCSAFLUSH, &as_it_was);
+    handle_ends(SIG_DFL);
+    (void)!write(tty, "\n", 1);
+    return n;
+}
+
 static bool ask(char *password, size_t size)
 {
-    struct termios as_it_was, silent;
-    int fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
-    if (fd < 0 || tcgetattr(fd, &as_it_was) != 0) {
+    tty = open("/dev/tty", O_RDWR | O_CLOEXEC);
+    if (tty < 0 || tcgetattr(tty, &as_it_was) != 0) {
         cli_say("--askpass: there is no terminal to ask");
-        if (fd >= 0)
-            close(fd);
+        if (tty >= 0)
+            close(tty);
         return false;
     }
-    silent = as_it_was;
-    silent.c_lflag &= ~(tcflag_t)ECHO;
-    tcsetattr(fd, TCSAFLUSH, &silent);
-    (void)!write(fd, "Password: ", 10);
-    ssize_t n = read(fd, password, size - 1);
-    tcsetattr(fd, TCSAFLUSH, &as_it_was);
-    (void)!write(fd, "\n", 1);
-    close(fd);
+    ssize_t n = read_silently(password, size - 1);
+    close(tty);
     password[n > 0 ? n : 0] = '\0';
     password[strcspn(password, "\n")] = '\0';
     if (n > 0)

@@ -367,3 +367,28 @@ TEST(signals, a_password_is_asked_for_on_the_terminal_and_not_shown)
     terminal_end(&t, 0);
     server_stop(sv);
 }
+
+static void leaves_the_terminal(const char *script, const char *shown,
+                                const char *key)
+{
+    char all[200];
+    server *sv = server_start(NULL);
+    snprintf(all, sizeof all,
+             "ulimit -c 0; trap : INT QUIT; export TERM=xterm; $RLOCK %s; "
+             "stty -a | grep -q -e ' -echo ' && exit 1; exit 5",
+             script);
+    terminal t = terminal_start(sv, all);
+    EVENTUALLY(SOON, terminal_shows(&t, shown));
+    terminal_type(&t, key);
+    terminal_end(&t, 5);
+    server_stop(sv);
+}
+
+TEST_CASE(signals, an_interrupt_leaves_a_terminal_that_was_asked_as_it_was,
+          leaves_the_terminal("--askpass who job", "Password: ", "\x03"))
+TEST_CASE(signals, a_quit_leaves_a_terminal_that_was_asked_as_it_was,
+          leaves_the_terminal("--askpass who job", "Password: ", "\x1c"))
+TEST_CASE(signals, a_quit_leaves_the_terminal_of_a_screen_as_it_was,
+          leaves_the_terminal("top", "0 held", "\x1c"))
+TEST_CASE(signals, an_interrupt_leaves_the_terminal_of_a_screen_as_it_was,
+          leaves_the_terminal("top", "0 held", "\x03"))
