@@ -105,15 +105,14 @@ static rlock_status ask_who(const run_lease *l, rlock_holder *h)
 bool run_lease_who(const run_lease *l, char *who, size_t size)
 {
     rlock_holder h;
+    char id[sizeof h.host + sizeof h.owner + 30];
     if (l->pool)
         return true; /* nobody in particular */
     if (ask_who(l, &h) != RLOCK_OK)
         return false;
-    if (h.host[0])
-        snprintf(who, size, "%.255s:%lld%s%.63s", h.host, (long long)h.pid,
-                 h.owner[0] ? "/" : "", h.owner);
-    else
-        cli_printable(who, size, h.raw);
+    snprintf(id, sizeof id, "%s:%lld%s%s", h.host, (long long)h.pid,
+             h.owner[0] ? "/" : "", h.owner);
+    cli_printable(who, size, h.host[0] ? id : h.raw);
     return true;
 }
 

@@ -54,12 +54,14 @@ char *cli_duration(char *to, size_t size, int64_t ms)
     return to;
 }
 
-/* One line, so that those of several processes stay whole. */
+/* One line, so that those of several processes stay whole, and nothing raw in it:
+   a server's words may be there. */
 static void say(const char *fmt, va_list ap)
 {
-    char line[1200] = "rlock: ";
+    char text[1200], line[sizeof text] = "rlock: ";
     size_t n = strlen(line);
-    vsnprintf(line + n, sizeof line - n - 1, fmt, ap);
+    vsnprintf(text, sizeof text, fmt, ap);
+    cli_printable(line + n, sizeof line - n - 1, text);
     n = strlen(line);
     line[n++] = '\n';
     (void)!write(STDERR_FILENO, line, n);

@@ -355,6 +355,18 @@ TEST(signals, who_waits_is_told_for_what_and_may_be_stopped)
     server_stop(sv);
 }
 
+TEST(signals, who_waits_is_told_of_a_holder_in_printable_words)
+{
+    server *sv = server_start(NULL);
+    server_cmd(sv, "HSET job %s 1",
+               "ho\033[1mst:1:1:00000000-0000-4000-8000-000000000000");
+    terminal t = terminal_start(sv, "exec $RLOCK run job true");
+    EVENTUALLY(SOON, terminal_shows(&t, "which ho\\x1b[1mst:1 has"));
+    terminal_type(&t, "\x03");
+    terminal_end(&t, 130);
+    server_stop(sv);
+}
+
 TEST(signals, a_password_is_asked_for_on_the_terminal_and_not_shown)
 {
     server *sv = server_start("--requirepass se:cr@t");

@@ -217,6 +217,25 @@ TEST(status, a_server_that_is_silent_is_said_within_3_s)
     fake_stop(&f);
 }
 
+static void shows_no_raw_answer(const char *verb, const char *name,
+                                const char *word)
+{
+    char uri[80];
+    fake f = {.answers = ANSWERS("-ERR \033]0;mine\007\033[31m\r\n")};
+    fake_start(&f);
+    snprintf(uri, sizeof uri, "redis://127.0.0.1:%d", f.port);
+    command_fails(NULL, WORDS("-u", uri, verb, name, word),
+                  "ERR \\x1b]0;mine\\x07\\x1b[31m");
+    fake_stop(&f);
+}
+
+TEST_CASE(status, an_answer_that_run_tells_is_escaped,
+          shows_no_raw_answer("run", "job", "true"))
+TEST_CASE(status, an_answer_that_ls_tells_is_escaped,
+          shows_no_raw_answer("ls", NULL, NULL))
+TEST_CASE(status, an_answer_that_who_tells_is_escaped,
+          shows_no_raw_answer("who", "job", NULL))
+
 TEST(status, several_servers_that_are_silent_are_said_within_3_s)
 {
     char uri[5][80];
