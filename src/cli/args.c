@@ -150,7 +150,7 @@ int cli_take_rounds(const cli_verb *v, long *rounds)
     if (cli_number(optarg, 1, 1000000000, rounds))
         return 0;
     return cli_misused(v, "-n is a number, and not '%s'",
-                       cli_printable(shown, sizeof shown, optarg));
+                       cli_printable_word(shown, sizeof shown, optarg));
 }
 
 int cli_take_delay(const cli_verb *v, int64_t least_ms, int64_t *us)
@@ -160,7 +160,7 @@ int cli_take_delay(const cli_verb *v, int64_t least_ms, int64_t *us)
     if (!cli_seconds(optarg, &ms) || ms < least_ms)
         return cli_misused(v, "-d is %g seconds or more, and not '%s'",
                            (double)least_ms / 1000,
-                           cli_printable(shown, sizeof shown, optarg));
+                           cli_printable_word(shown, sizeof shown, optarg));
     *us = ms * 1000;
     return 0;
 }

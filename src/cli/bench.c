@@ -57,7 +57,7 @@ static int take(void *arg, int letter)
         b->for_ms <= 1000000)
         return 0;
     return cli_misused(&cli_bench, "-t is 0.3 to 1000 seconds, and not '%s'",
-                       cli_printable(shown, sizeof shown, optarg));
+                       cli_printable_word(shown, sizeof shown, optarg));
 }
 
 /* --- A turn --------------------------------------------------------------- */

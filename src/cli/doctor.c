@@ -87,7 +87,7 @@ static int take(void *arg, int letter)
     if (cli_seconds(optarg, &d->long_ms))
         return 0;
     return cli_misused(&cli_doctor, "--long is seconds, and not '%s'",
-                       cli_printable(shown, sizeof shown, optarg));
+                       cli_printable_word(shown, sizeof shown, optarg));
 }
 
 static bool open_all(cli_server *s, cli_options *o)

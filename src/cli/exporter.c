@@ -162,7 +162,7 @@ static bool write_file(exporter *x)
     if (f)
         remove(path);
     cli_say("cannot write %s: %s",
-            cli_printable(path, sizeof path, x->textfile), strerror(why));
+            cli_printable_word(path, sizeof path, x->textfile), strerror(why));
     return false;
 }
 
@@ -242,7 +242,7 @@ static int run(cli_options *o, int argc, char **argv)
         return cli_misused(&cli_exporter, "either --listen or --textfile");
     if (x.textfile && !is_file(x.textfile)) {
         cli_say("exporter: '%s' is there, and is no file",
-                cli_printable(shown, sizeof shown, x.textfile));
+                cli_printable_word(shown, sizeof shown, x.textfile));
         return CLI_FAILED;
     }
     if (!x.listen)

@@ -125,7 +125,7 @@ static struct addrinfo *find_address(const char *listen)
         getaddrinfo(host, colon + 1, &hints, &found) == 0)
         return found;
     cli_misused(&cli_exporter, "--listen is ADDR:PORT, and not '%s'",
-                cli_printable(shown, sizeof shown, listen));
+                cli_printable_word(shown, sizeof shown, listen));
     return NULL;
 }
 

@@ -55,7 +55,7 @@ static int take_verify(cli_options *o, const char *text)
         }
     }
     return cli_misused(NULL, "--tls-verify is full, ca or none, and not '%s'",
-                       cli_printable(shown, sizeof shown, text));
+                       cli_printable_word(shown, sizeof shown, text));
 }
 
 static int take_replicas(cli_options *o, const char *text)
@@ -64,7 +64,7 @@ static int take_replicas(cli_options *o, const char *text)
     char shown[60];
     if (!cli_number(text, 0, 16, &n))
         return cli_misused(NULL, "--min-replicas is 0 to 16, and not '%s'",
-                           cli_printable(shown, sizeof shown, text));
+                           cli_printable_word(shown, sizeof shown, text));
     o->client.min_replicas = (unsigned)n;
     return 0;
 }

@@ -41,7 +41,7 @@ static int take_wait(run_options *r, const char *text)
     return cli_seconds(text, &r->wait_ms)
                ? 0
                : cli_misused(&cli_run, "run: -w wants seconds, and not '%s'",
-                             cli_printable(shown, sizeof shown, text));
+                             cli_printable_word(shown, sizeof shown, text));
 }
 
 static int take_lease(run_options *r, const char *text)
@@ -52,7 +52,7 @@ static int take_lease(run_options *r, const char *text)
                : cli_misused(&cli_run,
                              "run: -l wants seconds, at least 0.1, and not "
                              "'%s'",
-                             cli_printable(shown, sizeof shown, text));
+                             cli_printable_word(shown, sizeof shown, text));
 }
 
 static int take_grace(run_options *r, const char *text)
@@ -61,7 +61,7 @@ static int take_grace(run_options *r, const char *text)
     return cli_seconds(text, &r->grace_ms)
                ? 0
                : cli_misused(&cli_run, "run: -k wants seconds, and not '%s'",
-                             cli_printable(shown, sizeof shown, text));
+                             cli_printable_word(shown, sizeof shown, text));
 }
 
 static int take_code(run_options *r, const char *text)
@@ -70,7 +70,7 @@ static int take_code(run_options *r, const char *text)
     char shown[60];
     if (!cli_number(text, 0, 255, &code))
         return cli_misused(&cli_run, "run: -E wants 0 to 255, and not '%s'",
-                           cli_printable(shown, sizeof shown, text));
+                           cli_printable_word(shown, sizeof shown, text));
     r->not_obtained = (int)code;
     return 0;
 }
@@ -90,7 +90,7 @@ static int take_permits(run_options *r, const char *text)
     if (!cli_number(text, 1, PERMITS_MAX, &permits))
         return cli_misused(&cli_run, "run: -N wants 1 to %d, and not '%s'",
                            PERMITS_MAX,
-                           cli_printable(shown, sizeof shown, text));
+                           cli_printable_word(shown, sizeof shown, text));
     r->permits = permits;
     return take_kind(r, RLOCK_KIND_PERMIT);
 }

@@ -19,8 +19,8 @@ int run_command_exec(const run_options *r)
         execvp(file, r->command);
     }
     int why = errno;
-    cli_say("cannot run '%s': %s", cli_printable(shown, sizeof shown, file),
-            strerror(why));
+    cli_say("cannot run '%s': %s",
+            cli_printable_word(shown, sizeof shown, file), strerror(why));
     return why == ENOENT ? CLI_NOT_FOUND : CLI_NOT_EXECUTABLE;
 }
 

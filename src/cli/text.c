@@ -97,9 +97,10 @@ int cli_bad_option(const cli_verb *v, char **argv)
         char letter[3] = {'-', (char)optopt};
         cli_printable(shown, sizeof shown, letter);
     } else {
-        /* What one that there is not was to be given may be a password. */
+        /* What one that there is not was to be given may be a password, and what
+           is none may be a URI. */
         cli_printable_n(shown, sizeof shown, said,
-                        optopt ? strlen(said) : strcspn(said, "="));
+                        optopt ? strlen(said) : strcspn(said, "=:"));
     }
     return cli_misused(v, "%s: unknown option '%s', or its value is missing",
                        where, shown);

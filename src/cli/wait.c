@@ -32,13 +32,13 @@ static int take(void *arg, int letter)
         if (cli_seconds(optarg, &x->most_ms))
             return 0;
         return cli_misused(&cli_wait, "-w is seconds, and not '%s'",
-                           cli_printable(shown, sizeof shown, optarg));
+                           cli_printable_word(shown, sizeof shown, optarg));
     }
     x->until_held = strcmp(optarg, "held") == 0;
     if (x->until_held || strcmp(optarg, "free") == 0)
         return 0;
     return cli_misused(&cli_wait, "--until is free or held, and not '%s'",
-                       cli_printable(shown, sizeof shown, optarg));
+                       cli_printable_word(shown, sizeof shown, optarg));
 }
 
 /* 0: it is as it was to be; CLI_NOT_OBTAINED: not yet. */

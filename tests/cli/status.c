@@ -76,6 +76,36 @@ TEST_CASE(status, a_uri_that_is_no_file_is_not_shown,
           is_not_shown(WORDS("--uri-file", "redis://me:se/secret@nowhere",
                              "ls")))
 
+#define IS_NOT_SHOWN(name, ...)                                                \
+    TEST_CASE(status, name##_that_is_a_uri_is_not_shown,                       \
+              is_not_shown(WORDS(__VA_ARGS__)))
+#define SECRET "redis://me:secret@nowhere"
+
+IS_NOT_SHOWN(a_wait, "run", "-w", SECRET, "job", "true")
+IS_NOT_SHOWN(a_lease, "run", "-l", SECRET, "job", "true")
+IS_NOT_SHOWN(a_grace, "run", "-k", SECRET, "job", "true")
+IS_NOT_SHOWN(a_code, "run", "-E", SECRET, "job", "true")
+IS_NOT_SHOWN(a_number_of_permits, "run", "-N", SECRET, "job", "true")
+IS_NOT_SHOWN(a_way_to_verify, "--tls-verify", SECRET, "ls")
+IS_NOT_SHOWN(a_number_of_replicas, "--min-replicas", SECRET, "ls")
+IS_NOT_SHOWN(a_delay, "watch", "-d", SECRET)
+IS_NOT_SHOWN(a_number_of_rounds, "top", "-n", SECRET)
+IS_NOT_SHOWN(what_to_wait_for, "wait", "--until", SECRET, "job")
+IS_NOT_SHOWN(how_long_to_wait, "wait", "-w", SECRET, "job")
+IS_NOT_SHOWN(an_address, "exporter", "--listen", SECRET)
+IS_NOT_SHOWN(a_file, "exporter", "--textfile", SECRET "/x", "-n1")
+IS_NOT_SHOWN(an_option, "--redis://me:secret@nowhere", "ls")
+
+TEST(status, a_command_that_is_a_uri_is_not_shown)
+{
+    server *sv = server_start(NULL);
+    command *c = RLOCK(sv, "run", "job", SECRET);
+    EXPECT_INT(command_status(c), 127);
+    EXPECT_CONTAINS(command_err(c), "cannot run 'redis://...'");
+    command_free(c);
+    server_stop(sv);
+}
+
 ENDS(json_of_what_has_none, 125, "top: there is no --json of it", "--json",
      "top", "-b", "-n", "1")
 ENDS(json_of_the_exporter, 125, "exporter: there is no --json of it", "--json",
