@@ -93,9 +93,9 @@ static const struct {
 static void put_label(FILE *f, const char *text)
 {
     for (; *text; text++) {
-        if (*text == '\\' || *text == '"')
+        if (*text == '\\' || *text == '"' || *text == '\n')
             fputc('\\', f);
-        fputc(*text, f);
+        fputc(*text == '\n' ? 'n' : *text, f);
     }
 }
 

@@ -58,7 +58,8 @@ bool cli_add_uri_file(cli_options *o, const char *path)
     bool bad = ferror(f) || !feof(f);
     fclose(f);
     text[n] = '\0';
-    bad = bad || !cli_add_uris(o, text);
+    if (!bad && !cli_add_uris(o, text))
+        return false;
     if (bad || o->uris == before) {
         cli_say("'%s' is no list of URIs", shown);
         return false;

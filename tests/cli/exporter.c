@@ -40,6 +40,19 @@ TEST(exporter, a_file_tells_what_is_held_and_waited_for)
     scene_stop(&s);
 }
 
+TEST(exporter, a_label_is_one_line)
+{
+    server *sv = server_start(NULL);
+    const char *path = command_file(sv, "rlock.prom");
+    command *c = RLOCK(NULL, "-u", "unix:///no/such\nsocket", "exporter",
+                       "--textfile", path, "-n", "1");
+    command_status(c);
+    EXPECT_CONTAINS(text_of(path),
+                    "\nrlock_up{server=\"unix:///no/such\\nsocket\"} 0\n");
+    command_free(c);
+    server_stop(sv);
+}
+
 TEST(exporter, the_file_is_written_again_and_again_and_tells_of_a_dead_server)
 {
     server *sv = server_start(NULL);

@@ -142,6 +142,19 @@ ENDS(a_file_of_uris_that_is_not_there, 125, "cannot read '/no/such'",
 ENDS(a_terminal_that_is_not_there, 125, "--askpass: there is no terminal",
      "--askpass", "run", "job", "true")
 
+TEST(status, a_file_with_too_many_uris_is_said_in_one_line)
+{
+    server *sv = server_start(NULL);
+    const char *path = command_file(sv, "uris");
+    FILE *f = fopen(path, "w");
+    EXPECT(f != NULL);
+    for (int i = 0; i < RLOCK_RED_MAX + 1; i++)
+        fprintf(f, "%s\n", server_uri(sv));
+    fclose(f);
+    command_fails(sv, WORDS("--uri-file", path, "ls"), "more than 9 servers");
+    server_stop(sv);
+}
+
 TEST(status, a_name_of_513_bytes_is_refused)
 {
     char name[514];
