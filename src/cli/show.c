@@ -10,6 +10,7 @@ typedef struct showing {
     const char *name, *server;
     look_lock x;
     bool held, begun; /* the JSON object is */
+    bool lacking;     /* a server did not tell, which was said */
     int64_t held_ms, waiting, in_all, available;
     uint64_t token;
     cli_json json;
@@ -42,10 +43,11 @@ static int note_side_keys(rlock_client *cl, const char *server, void *arg)
     look_glob glob;
     showing *w = arg;
     (void)server;
-    return rlock_scan(cl, look_glob_of(&glob, w->name), RLOCK_SCAN_IDLE, note,
-                      w) == RLOCK_OK
-               ? 0
-               : look_failed();
+    if (rlock_scan(cl, look_glob_of(&glob, w->name), RLOCK_SCAN_IDLE, note,
+                   w) == RLOCK_OK)
+        return 0;
+    w->lacking = true;
+    return look_failed();
 }
 
 static bool is_permits(const showing *w)
@@ -165,7 +167,9 @@ static int look_at_queue(rlock_client *cl, const char *server, void *arg)
 {
     showing *w = arg;
     w->server = server;
-    return rlock_waits_for(cl, put, w) == RLOCK_OK ? 0 : look_failed();
+    if (rlock_waits_for(cl, put, w) == RLOCK_OK)
+        return 0;
+    return w->lacking ? CLI_FAILED : look_failed();
 }
 
 static bool print(showing *w)
@@ -197,9 +201,11 @@ static int show(const cli_options *o, const cli_server *s, const char *name)
     w.in_all = w.held; /* no side key tells of what another program holds */
     w.queue = (cli_table){.heads = heads + one, .columns = 4 - one};
     int status = look_at_each(o, s, note_side_keys, &w);
-    if (status == 0)
-        status = look_at_each(o, s, look_at_queue, &w);
-    if (status != 0 && !w.begun && w.queue.n == 0)
+    if (status == 0 || s->n > 1) {
+        int queue = look_at_each(o, s, look_at_queue, &w);
+        status = status ? status : queue;
+    }
+    if (status != 0 && s->n == 1 && !w.begun && w.queue.n == 0)
         return status;
     if (!print(&w))
         return CLI_FAILED;

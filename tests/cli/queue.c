@@ -253,3 +253,27 @@ TEST(queue, of_several_servers_each_tells_its_queue)
     server_stop(sv[0]);
     server_stop(sv[1]);
 }
+
+TEST(queue, show_of_several_servers_tells_what_those_know_that_are_there)
+{
+    server *sv[] = {with_waiter(), server_start(NULL), server_start(NULL)};
+    for (int i = 1; i < 3; i++)
+        take_by_hand(sv[i], "job", 0);
+    const char *const words[] = {
+        "-u", server_uri(sv[0]), "-u",   server_uri(sv[1]),
+        "-u", server_uri(sv[2]), "show", "job",
+        NULL};
+    EXPECT_CONTAINS(command_prints(NULL, words), "state    held");
+    server_kill(sv[2]);
+    command *c = command_start(NULL, words);
+    EXPECT_INT(command_status(c), 125);
+    EXPECT_CONTAINS(command_out(c), "state    held");
+    EXPECT_CONTAINS(command_out(c), "waiting  1\n\n");
+    EXPECT_CONTAINS(command_out(c), "  some\\x1bbody  ");
+    const char *err = command_err(c);
+    EXPECT_CONTAINS(err, server_uri(sv[2]));
+    EXPECT_INT(strchr(err, '\n') - err + 1, strlen(err));
+    command_free(c);
+    for (int i = 0; i < 3; i++)
+        server_stop(sv[i]);
+}
