@@ -5,6 +5,9 @@
 
 #include "run.h"
 
+/* A busy machine takes that long to begin COMMAND, whatever the lease. */
+enum { BEGIN_MS = 3000 };
+
 typedef struct keeper {
     const run_options *r;
     run_shared *sh;
@@ -13,6 +16,8 @@ typedef struct keeper {
     run_lease lease;
     bool answered; /* the acquire; status says what */
     rlock_status status;
+    bool begun; /* COMMAND; to be by begin_us */
+    int64_t begin_us;
 } keeper;
 
 /* Signals are the front's to pass on; and nothing that was inherited is kept
@@ -144,8 +149,23 @@ static void grant(keeper *k)
         run_lease_release(&k->lease);
         refuse(k, s);
     }
+    int64_t ms = k->r->lease_ms > BEGIN_MS ? k->r->lease_ms : BEGIN_MS;
+    k->begin_us = cli_now_us() + ms * 1000;
     publish(k);
     tell(k, RUN_GRANTED);
+}
+
+/* A front that was stopped while it waited cannot begin COMMAND. Others wait: when
+   it goes on, the lock is lost. */
+static bool give_up(keeper *k)
+{
+    k->begun = k->begun || atomic_load(&k->sh->target) != 0;
+    if (k->begun || cli_now_us() < k->begin_us)
+        return false;
+    snprintf(k->sh->message, sizeof k->sh->message,
+             "rlock was stopped, and did not begin it in time");
+    atomic_store(&k->sh->deadline_us, 0); /* so it does not begin any more */
+    return true;
 }
 
 /*
@@ -161,6 +181,8 @@ static void keep(keeper *k)
     const int64_t before_us = 10000;
     do {
         publish(k);
+        if (give_up(k))
+            return;
         int64_t due = run_guard(k->sh, k->r->grace_ms), now = cli_now_us();
         bool told = atomic_load(&k->sh->ended) &&
                     !run_guard_renewed(k->sh, k->r->lease_ms);

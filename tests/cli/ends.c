@@ -83,6 +83,24 @@ TEST(ends, of_front_and_keeper_killed_at_once_the_kernel_ends_command)
     pack_stop(&p);
 }
 
+TEST(ends, who_was_stopped_while_it_waited_keeps_nothing_and_begins_nothing)
+{
+    server *sv = server_start(NULL);
+    take_by_hand(sv, "job", 0);
+    command *c = RLOCK(sv, "run", "-l", "1", "job", "echo", "ran");
+    EVENTUALLY(SOON, queued(sv, "job") == 1);
+    kill(command_front(c), SIGSTOP);
+    server_cmd(sv, "DEL job");
+    EVENTUALLY(SOON, levels(sv, "job") == 1);
+    EVENTUALLY(SOON, levels(sv, "job") == 0);
+    kill(command_front(c), SIGCONT);
+    EXPECT_INT(command_status(c), 123);
+    EXPECT_STR(command_out(c), "");
+    EXPECT_CONTAINS(command_err(c), "was stopped, and did not begin it");
+    command_free(c);
+    server_stop(sv);
+}
+
 /* --- COMMAND --- */
 
 TEST(ends, the_lock_stays_until_the_last_of_the_group_has_ended)
