@@ -16,7 +16,7 @@ set -eu
 
 most_src=43546
 most_files=295
-most_cli=6972
+most_cli=6982
 most_cli_files=44
 most_include=2322
 most_cxx=1018

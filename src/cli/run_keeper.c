@@ -71,10 +71,19 @@ static void must(keeper *k, rlock_status s)
     refuse(k, s);
 }
 
+/* What then has the lock may be our own first try, which is still being undone. */
+static bool lacked_replicas(const keeper *k)
+{
+    return k->r->cli->client.min_replicas > 0 && k->r->cli->uris == 1 &&
+           k->status == RLOCK_EQUORUM;
+}
+
 static void got(rlock_status s, void *arg)
 {
     keeper *k = arg;
     k->answered = true;
+    if (s == RLOCK_TIMEOUT && lacked_replicas(k))
+        return; /* as the first try has said */
     k->status = s;
     if (s != RLOCK_OK)
         note(k);
@@ -127,7 +136,8 @@ static void acquire(keeper *k)
         int64_t took_ms = (cli_now_us() - began_us) / 1000;
         if (wait_ms != RLOCK_FOREVER)
             wait_ms = wait_ms > took_ms ? wait_ms - took_ms : 0;
-        wait_for_lock(k, wait_ms);
+        if (wait_ms != 0)
+            wait_for_lock(k, wait_ms);
     }
     if (k->status != RLOCK_OK)
         refuse(k, k->status);

@@ -142,6 +142,20 @@ ENDS(a_file_of_uris_that_is_not_there, 125, "cannot read '/no/such'",
 ENDS(a_terminal_that_is_not_there, 125, "--askpass: there is no terminal",
      "--askpass", "run", "job", "true")
 
+static void says_that_replicas_lack(const char *wait)
+{
+    server *sv = server_start(NULL);
+    command_fails(
+        sv, WORDS("--min-replicas", "1", "run", "-w", wait, "job", "true"),
+        "0 of 1 replicas");
+    server_stop(sv);
+}
+
+TEST_CASE(status, replicas_that_lack_are_no_lock_of_somebody_else,
+          says_that_replicas_lack("1"))
+TEST_CASE(status, replicas_that_lack_for_long_are_no_lock_of_somebody_else,
+          says_that_replicas_lack("4"))
+
 TEST(status, a_file_with_too_many_uris_is_said_in_one_line)
 {
     server *sv = server_start(NULL);
