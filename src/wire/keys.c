@@ -37,8 +37,8 @@ static bool is_tagged(const void *name, size_t len)
  * By Redisson's rule "a" and "{a}" have the same side keys. Tokens may be
  * shared, and tombstones are a hold's, but a ring that takes the other name's
  * waiter out of the queue is lost, and a grant of the other name's lock is worse.
- * So each name in braces has a queue and a line of its own, one "{}" further:
- * that of "{a}" is "{a}{}", that of "{a}{}" has two.
+ * So each name in braces has a queue, a line, and a list of who waits of its own,
+ * one "{}" further: that of "{a}" is "{a}{}", that of "{a}{}" has two.
  */
 bool rl_name_is_in_braces(const void *text, size_t len)
 {
@@ -231,37 +231,37 @@ void rl_put_token_key(rl_bytes *to, const void *name, size_t len)
     put(to, TOKEN, name, len);
 }
 
-static void put_apart(rl_bytes *to, const char *prefix, const void *name,
-                      size_t len)
+static void put_apart(rl_bytes *to, const char *prefix, const char *behind,
+                      const void *name, size_t len)
 {
-    bool more = rl_name_is_in_braces(name, len);
-    char *word = rl_put_word(to, size_of(prefix, name, len) + (more ? 2 : 0));
+    const char *more = rl_name_is_in_braces(name, len) ? "{}" : "";
+    char *word = rl_put_word(to, size_of(prefix, name, len) + strlen(more) +
+                                     strlen(behind));
     if (!word)
         return;
-    word = write_key(word, prefix, name, len);
-    if (more)
-        add(word, "{}", 2);
+    word = add(write_key(word, prefix, name, len), more, strlen(more));
+    add(word, behind, strlen(behind));
 }
 
 void rl_put_queue_key(rl_bytes *to, const void *name, size_t len)
 {
-    put_apart(to, QUEUE, name, len);
+    put_apart(to, QUEUE, "", name, len);
 }
 
 void rl_put_line_key(rl_bytes *to, const void *name, size_t len)
 {
-    put_apart(to, LINE, name, len);
+    put_apart(to, LINE, "", name, len);
 }
 
 void rl_put_line_keys(rl_bytes *to, const void *name, size_t len)
 {
     rl_put_line_key(to, name, len);
-    put_apart(to, WANTS, name, len);
+    put_apart(to, WANTS, "", name, len);
 }
 
 void rl_put_leases_key(rl_bytes *to, const void *name, size_t len)
 {
-    put_apart(to, LEASES, name, len);
+    put_apart(to, LEASES, "", name, len);
 }
 
 /* Begins a key named as Redisson's are, with so much behind the name, which is in
@@ -300,9 +300,7 @@ void rl_put_permits_key(rl_bytes *to, const void *name, size_t len)
 
 void rl_put_waits_key(rl_bytes *to, const void *name, size_t len)
 {
-    char *word = rl_put_word(to, size_of(UNDONE, name, len) + strlen(WAITS));
-    if (word)
-        add(write_key(word, UNDONE, name, len), WAITS, strlen(WAITS));
+    put_apart(to, UNDONE, WAITS, name, len);
 }
 
 void rl_put_redisson_channel(rl_bytes *to, const void *name, size_t len)

@@ -117,6 +117,9 @@ TEST(keys, what_is_written_is_what_is_made)
     expect_written(put_sharded_bell, "{a}b", "rlock_sbell:{a}b:" UUID);
     expect_written(put_bell, "a", "rlock_bell:" UUID);
     expect_written(put_waits, "a", "rlock_undone:{a}:who");
+    expect_written(put_waits, "{a}", "rlock_undone:{a}{}:who");
+    expect_written(put_waits, "{a}{}", "rlock_undone:{a}{}{}:who");
+    expect_written(put_waits, "{a}b", "rlock_undone:{a}b:who");
 }
 
 static void put_queue(rl_bytes *to, const char *name)
