@@ -92,6 +92,19 @@ static void take_office(rl_sentinel_choice *o, const rl_place *place)
     o->in_row = 0;
 }
 
+/*
+ * Most of them give the master in office a lower epoch than it has had here: that
+ * was one's alone, who would hold back what most of them do later.
+ */
+static void correct_epoch(rl_sentinel_choice *o, const rl_sentinel_answer *said,
+                          size_t n, const rl_sentinel_answer *best)
+{
+    size_t all;
+    namers(said, n, &best->place, &all);
+    if (rl_place_is(&best->place, &o->master) && 2 * votes(said, n, best) > all)
+        o->epoch = rl_min(o->epoch, best->epoch);
+}
+
 static bool follow(rl_sentinel_choice *o, const rl_sentinel_answer *best)
 {
     bool vacant = o->master.nth == 0;
@@ -112,6 +125,8 @@ rl_ruling rl_sentinel_choice_judge(rl_sentinel_choice *o,
 {
     const rl_place *by_most = named_by_most(said, n);
     const rl_sentinel_answer *best = best_of(o, said, n, by_most);
+    if (best)
+        correct_epoch(o, said, n, best);
     if (best && follow(o, best))
         return RL_CHOICE_CHANGES;
     bool disputed = by_most && !rl_place_is(by_most, &o->master);

@@ -9,8 +9,9 @@
  * epoch what such a one says counts only when nobody says anything else, and
  * never against a master in office.
  *
- * Nobody takes office by a lower epoch than that of the master in office: who
- * says so may have been cut off. When most of them do, that is a dispute, and a
+ * Nobody takes office by a lower epoch than that of the master in office, unless
+ * most of them give that one a lower epoch by now: who says so may have been cut
+ * off. When most of them do, that is a dispute, and a
  * new era may begin (route/era.h). From then on an epoch of an era before is
  * none: only most of them can speak for it.
  */

@@ -158,6 +158,26 @@ TEST(sentinel_choice, whom_most_name_is_not_left_for_what_one_says)
 }
 
 /* It has not asked those who would say what it says. */
+/* It names the new master, before the others do, with an epoch of its own. */
+TEST(sentinel_choice, an_epoch_that_one_says_holds_no_later_failover_back)
+{
+    rl_sentinel_choice o = {0};
+    AFTER(&o, says(1, 1), says(1, 1), says(1, 1));
+    EXPECT_INT(AFTER(&o, says(1, 1), says(2, 2), says(2, 9)), 2);
+    EXPECT_INT(AFTER(&o, says(2, 2), says(2, 2), says(2, 9)), 2);
+    EXPECT_INT(AFTER(&o, says(3, 3), says(3, 3), says(2, 9)), 3);
+    EXPECT_INT(o.master.nth, 3);
+}
+
+/* Two of five may have been cut off, and be behind. */
+TEST(sentinel_choice, an_epoch_that_some_say_stays_until_most_say_another_one)
+{
+    rl_sentinel_choice o = {0};
+    AFTER(&o, says(1, 5));
+    AFTER(&o, among(says(1, 3), 4), among(says(1, 3), 4));
+    EXPECT_INT(AFTER(&o, among(says(2, 4), 4), among(says(2, 4), 4)), 1);
+}
+
 TEST(sentinel_choice, two_of_five_are_not_most_of_them)
 {
     rl_sentinel_choice o = {0};
