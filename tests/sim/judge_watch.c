@@ -13,6 +13,7 @@
 #include "judge.h"
 
 static int64_t last_trouble;
+static int64_t replaced_at[THINGS_MAX]; /* who had it, or will be */
 
 void judge_trouble(void)
 {
@@ -96,10 +97,12 @@ static bool has_just_ended(const hold *h)
            w.now - h->deadline < judge_slack();
 }
 
+/* What a server lacks that is replaced itself is the next one's debt. */
 static void collect(event *e)
 {
     debt *d = (debt *)e;
-    bool is_owed = is_believed_in_vain(d->h) && !has_just_ended(d->h);
+    bool is_owed = is_believed_in_vain(d->h) && !has_just_ended(d->h) &&
+                   replaced_at[d->h->thing] <= d->since;
     if (is_owed && last_trouble >= d->since) {
         d->since = last_trouble + 1;
         event_set(e, due_of(d));
@@ -133,7 +136,6 @@ typedef struct office {
 
 static office last; /* for who is told of a grant of the one before */
 static int64_t last_began;
-static int64_t replaced_at[THINGS_MAX];
 
 static void begin_office(event *e)
 {

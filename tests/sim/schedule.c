@@ -96,7 +96,8 @@ static void change_rank(void)
  * time, which is thousands of calls where a call is cheap, and goes on when one
  * has come.
  */
-#define BUSY_MAX 1000000
+#define BUSY_MAX  1000000
+#define BUSY_LOOK 10000
 
 /*
  * Who is kept from running with a mutex keeps others from what they were called
@@ -116,12 +117,13 @@ static void note_busy(void)
         w.calls = 0; /* for whom a loop may turn all the while */
     if (w.calls > CALLS_MAX)
         finding("too many calls: somebody waits busily");
-    if (++running->busy <= BUSY_MAX)
+    if (++running->busy % BUSY_LOOK != 0)
         return;
-    if (!somebody_is_kept())
+    if (somebody_is_kept())
+        running->busy = 0;
+    else if (running->busy > BUSY_MAX)
         finding("judge 13: %s calls, and calls, and never sleeps",
                 running->name);
-    running->busy = 0;
 }
 
 void step(void)
