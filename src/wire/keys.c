@@ -239,8 +239,11 @@ static void put_apart(rl_bytes *to, const char *prefix, const char *behind,
                                      strlen(behind));
     if (!word)
         return;
-    word = add(write_key(word, prefix, name, len), more, strlen(more));
-    add(word, behind, strlen(behind));
+    word = write_key(word, prefix, name, len);
+    if (*more)
+        word = add(word, more, strlen(more));
+    if (*behind)
+        add(word, behind, strlen(behind));
 }
 
 void rl_put_queue_key(rl_bytes *to, const void *name, size_t len)
