@@ -60,21 +60,26 @@ static void tell(const rl_op *op, const rl_part *x, rlock_holder *out)
     out->ttl_ms = ms == INT64_MAX ? -1 : ms;
 }
 
+/* Those that are silent may have it, or not, all of them. */
+static bool settles(const rl_op *op)
+{
+    size_t silent = op->n - rl_rule_ok(op), held = count_held(op);
+    return find_holder(op) || silent == 0 || silent + held < op->quorum ||
+           op->n - silent - held >= op->quorum;
+}
+
 static rlock_status judge(const rlock *lk, const rl_nodes *ns,
                           rlock_holder *out)
 {
     const rl_op *op = &ns->op;
     const rl_part *x = find_holder(op);
-    size_t silent = ns->n - rl_rule_ok(op), held = count_held(op);
     if (x) {
         tell(op, x, out);
         return RLOCK_OK;
     }
-    if (silent > ns->n - ns->quorum ||
-        (silent > 0 && silent + held >= ns->quorum &&
-         ns->n - silent - held < ns->quorum))
-        return rl_red_fail(lk, RLOCK_EQUORUM, op);
-    return RLOCK_NOT_HELD;
+    return rl_rule_ok(op) < op->quorum || !settles(op)
+               ? rl_red_fail(lk, RLOCK_EQUORUM, op)
+               : RLOCK_NOT_HELD;
 }
 
 static void ask_nodes(const rlock *lk, rl_nodes *ns,
@@ -82,6 +87,7 @@ static void ask_nodes(const rlock *lk, rl_nodes *ns,
 {
     memset(holder, 0, RLOCK_RED_MAX * sizeof *holder);
     rl_nodes_begin(ns, false);
+    ns->op.settles = settles;
     for (size_t i = 0; i < ns->n; i++) {
         rl_part *x = ns->core[i] ? rl_op_new_part(&ns->op, i) : NULL;
         if (!x)

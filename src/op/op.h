@@ -157,6 +157,9 @@ struct rl_op {
     /* Last word before a part is sent; false: its fault says why. May be NULL.
      */
     bool (*may_ask)(rl_op *op, rl_part *x, int64_t now_us);
+    /* Do the answers say it, whatever the other nodes answer? NULL: those of a
+       quorum do. */
+    bool (*settles)(const rl_op *op);
     rl_waker *waker; /* the driver's; wakes a sleep */
     /* What the program is to be told before it sleeps, when its driver has no
        connection of it any more; NULL: nothing. */

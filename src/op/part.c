@@ -44,6 +44,7 @@ void rl_op_init(rl_op *op, rl_part **part)
     op->sleep_us = RL_NEVER;
     op->rung = op->late = op->closed = op->lacking = 0;
     op->may_ask = NULL;
+    op->settles = NULL;
     op->waker = NULL;
     op->tell = NULL;
 }

@@ -21,7 +21,9 @@ bool rl_rule_is_decided(const rl_op *op)
         hope += !x->silent;
         waits = waits || (x->awaited && !x->slow);
     }
-    return (op->early || !waits) && (ok >= op->quorum || hope < op->quorum);
+    bool settled =
+        ok >= op->quorum && (hope == ok || !op->settles || op->settles(op));
+    return (op->early || !waits) && (settled || hope < op->quorum);
 }
 
 void rl_rule_tell(const rl_op *op, char out[RL_SAYS_MAX])

@@ -107,6 +107,23 @@ TEST(red_questions, what_is_on_a_minority_is_not_locked)
     party_end(&p, &ns);
 }
 
+/* Of the others one has it, and one has not. */
+TEST(red_questions, a_slow_node_that_decides_is_waited_for)
+{
+    nodes ns = nodes_start(3);
+    party p = party_join(&ns, 0, 0);
+    bool locked = false;
+    nodes_take(&ns, 0, 2);
+    EXPECT_STATUS(rlock_is_locked(p.lk, &locked), RLOCK_OK);
+    for (size_t i = 0; i < 2; i++) {
+        locked = false;
+        server_hold_back(ns.sv[i], 400);
+        EXPECT_STATUS(rlock_is_locked(p.lk, &locked), RLOCK_OK);
+        EXPECT(locked);
+    }
+    party_end(&p, &ns);
+}
+
 /* Nodes have it of a, of b, or fail; the others have nothing. */
 static void put_on_nodes(const nodes *ns, size_t a, size_t b, size_t failing)
 {

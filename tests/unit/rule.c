@@ -166,3 +166,27 @@ TEST(rule, tells_something_of_each_of_many)
     for (size_t len = 3; len < sizeof any->fault.text; len++)
         expect_each_told(len);
 }
+
+/* --- what settles it ------------------------------------------------------ */
+
+static bool if_all_have(const rl_op *op)
+{
+    return rl_rule_ok(op) == op->n;
+}
+
+static void expect_settled(const char *parts, bool decided)
+{
+    round_of r;
+    rl_op *op = round_like(&r, parts, 2);
+    op->settles = if_all_have;
+    EXPECT_INT(rl_rule_is_decided(op), decided);
+}
+
+#define SETTLED(name, parts, decided)                                          \
+    TEST_CASE(rule, name, expect_settled(parts, decided))
+
+SETTLED(a_slow_one_that_settles_it_is_waited_for, "++s", false)
+SETTLED(nobody_is_waited_for_when_it_is_settled, "+++", true)
+SETTLED(one_that_is_silent_settles_nothing_any_more, "++z", true)
+SETTLED(one_that_has_failed_settles_nothing_any_more, "++-", true)
+SETTLED(without_a_quorum_it_is_no_matter_what_settles_it, "+z-", true)
