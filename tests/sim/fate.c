@@ -340,6 +340,8 @@ void config_reconcile(config *c)
         c->db = 0;
     c->layout = c->layout > 2 ? 2 : c->layout;
     c->fair = c->layout == 0 ? c->fair : 0;
+    if (c->layout != 0 || c->fair || is_group(c))
+        c->no_tokens = 0;
     if (c->singles + c->reds == 0)
         c->singles = 1;
     int64_t most = c->cluster && c->replicas > 0 ? 1 : c->replicas;

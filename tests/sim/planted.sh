@@ -85,6 +85,11 @@ caught() { # PATCH
         return 1
     fi
     new_complaint | cut -c 1-200
+    seed=$(new_complaint | sed 's/^seed \([0-9]*\): .*/\1/')
+    if ! "$build/clean" --seed "$seed" ${put:+--set "$put"} >"$build/log" 2>&1; then
+        echo "so it is without the defect" >>"$build/log"
+        return 1
+    fi
 }
 
 make_sim() {
@@ -153,6 +158,7 @@ cmake -S "$build/source" -B "$build/tree" -DRLOCK_BUILD_SIM=ON \
     -DRLOCK_BUILD_TESTS=OFF -DRLOCK_BUILD_EXAMPLES=OFF -DRLOCK_INSTALL=OFF \
     ${CMAKE_ARGS:-} >"$build/log"
 make_sim
+cp "$build/tree/tests/sim/sim" "$build/clean"
 : >"$build/known"
 rm -f "$build"/log.*
 stops=''
