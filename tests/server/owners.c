@@ -239,7 +239,7 @@ static intptr_t wait_as(void *arg)
     return s;
 }
 
-TEST(owners, what_a_call_is_granted_after_its_owner_was_freed_is_abandoned)
+TEST(owners, the_wait_of_a_thread_ends_when_its_owner_was_freed)
 {
     scene s = scene_start(0, 0);
     job j = {.lk = s.lk, .owner = owner("a")};
@@ -247,7 +247,21 @@ TEST(owners, what_a_call_is_granted_after_its_owner_was_freed_is_abandoned)
     test_thread *t = test_spawn(wait_as, &j);
     EVENTUALLY(SOON, stats_of(s.cl).waiting_now == 1);
     rlock_owner_free(j.owner);
+    EXPECT_INT(test_join(t), RLOCK_CANCELED);
+    EXPECT_INT(stats_of(s.cl).held_now, 1);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
+}
+
+TEST(owners, what_a_call_is_granted_after_its_owner_was_freed_is_abandoned)
+{
+    scene s = scene_proxied(0, 0);
+    job j = {.lk = s.lk, .owner = owner("a")};
+    proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_HOLD_REQUEST, NULL);
+    test_thread *t = test_spawn(wait_as, &j);
+    EVENTUALLY(SOON, proxy_fired(s.px));
+    rlock_owner_free(j.owner);
+    proxy_let_go(s.px);
     EXPECT_INT(test_join(t), RLOCK_CANCELED);
     events_wait(s.ev, RLOCK_EVENT_ABANDONED, 1, SOON);
     EXPECT_INT(stats_of(s.cl).held_now, 0);
