@@ -407,14 +407,15 @@ static rl_next handed(rl_acquire *a, int64_t now_us)
 
 static bool is_in_vain(rl_acquire *a)
 {
-    if (atomic_load(&a->owner->ended))
+    bool ended = atomic_load(&a->owner->ended);
+    if (ended)
         rl_fault_set(&a->fault, RLOCK_CANCELED, 0,
                      "its owner was freed meanwhile");
     else if (a->is_own)
         rl_fault_set(&a->fault, RLOCK_EDEADLK, 0,
                      "its owner has it by now, from a callback of this call, "
                      "and would wait for itself");
-    return a->is_own || atomic_load(&a->owner->ended);
+    return a->is_own || ended;
 }
 
 static rl_next woken(rl_acquire *a, rl_wake why, int64_t now_us)
