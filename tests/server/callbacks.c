@@ -421,12 +421,7 @@ static rlock *plain(rlock_client *cl)
 
 static rlock *fair(rlock_client *cl)
 {
-    rlock *lk;
-    rlock_lock_options o = RLOCK_LOCK_OPTIONS_INIT;
-    o.fair = true;
-    EXPECT_STATUS(rlock_new_ex(cl, SCENE_LOCK, strlen(SCENE_LOCK), &o, &lk),
-                  RLOCK_OK);
-    return lk;
+    return test_fair_lock(cl, SCENE_LOCK);
 }
 
 static rlock *red(rlock_client *cl)

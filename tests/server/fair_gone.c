@@ -10,12 +10,7 @@
 
 static rlock *fair_lock(rlock_client *cl)
 {
-    rlock *lk;
-    rlock_lock_options o = RLOCK_LOCK_OPTIONS_INIT;
-    o.fair = true;
-    EXPECT_STATUS(rlock_new_ex(cl, SCENE_LOCK, strlen(SCENE_LOCK), &o, &lk),
-                  RLOCK_OK);
-    return lk;
+    return test_fair_lock(cl, SCENE_LOCK);
 }
 
 static long long in_line(server *sv)
@@ -206,15 +201,6 @@ TEST(fair_gone, who_must_not_subscribe_waits_in_line)
 
 /* --- a cluster ------------------------------------------------------------ */
 
-static rlock *fair_of(rlock_client *cl, const char *name)
-{
-    rlock *lk;
-    rlock_lock_options o = RLOCK_LOCK_OPTIONS_INIT;
-    o.fair = true;
-    EXPECT_STATUS(rlock_new_ex(cl, name, strlen(name), &o, &lk), RLOCK_OK);
-    return lk;
-}
-
 /* Its bells are sharded channels, which both names have in common. */
 TEST(fair_gone, in_a_cluster_each_has_its_turn_too)
 {
@@ -222,8 +208,9 @@ TEST(fair_gone, in_a_cluster_each_has_its_turn_too)
     cluster_scene l, visitor;
     cluster_scene_start(&l, 0);
     cluster_scene_join(&l, &visitor);
-    rlock *a = fair_of(l.cl, "job"), *b = fair_of(visitor.cl, "job");
-    rlock *braced = fair_of(visitor.cl, "{job}");
+    rlock *a = test_fair_lock(l.cl, "job"),
+          *b = test_fair_lock(visitor.cl, "job");
+    rlock *braced = test_fair_lock(visitor.cl, "{job}");
     EXPECT_STATUS(rlock_lock(braced), RLOCK_OK);
     for (int i = 0; i < N; i++) {
         rlock *first = i % 2 ? a : b, *second = i % 2 ? b : a;
@@ -249,7 +236,8 @@ TEST(fair_gone, who_waits_in_line_goes_on_when_a_replica_takes_over)
     cluster_scene_start(&l, 9000);
     cluster_scene_join(&l, &visitor);
     const char *name = cluster_name_on(l.c, 0, "job");
-    rlock *a = fair_of(l.cl, name), *b = fair_of(visitor.cl, name);
+    rlock *a = test_fair_lock(l.cl, name),
+          *b = test_fair_lock(visitor.cl, name);
     EXPECT_STATUS(rlock_lock(a), RLOCK_OK);
     waiter *w = waiter_start(b, RLOCK_FOREVER, RLOCK_WATCHDOG);
     EVENTUALLY(SOON, stats_of(visitor.cl).waiting_now == 1);

@@ -214,10 +214,7 @@ TEST(rw_orders,
      who_waits_to_write_is_granted_that_by_nobody_who_wants_a_fair_lock)
 {
     rw_scene r = rw_scene_start(0);
-    rlock_lock_options o = RLOCK_LOCK_OPTIONS_INIT;
-    rlock *fair;
-    o.fair = true;
-    EXPECT_STATUS(rlock_new_ex(r.s.cl, "job", 3, &o, &fair), RLOCK_OK);
+    rlock *fair = test_fair_lock(r.s.cl, SCENE_LOCK);
     EXPECT_STATUS(rlock_lock(r.mine.write), RLOCK_OK);
     waiter *w = rw_stand(&r, r.theirs.write, RLOCK_FOREVER, 1);
     EVENTUALLY(SOON, deaf_at(r.s.sv) == 0);

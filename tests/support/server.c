@@ -411,3 +411,12 @@ rlock *test_lock(rlock_client *cl, const char *name)
     EXPECT_STATUS(rlock_new(cl, name, &lk), RLOCK_OK);
     return lk;
 }
+
+rlock *test_fair_lock(rlock_client *cl, const char *name)
+{
+    rlock *lk;
+    rlock_lock_options o = RLOCK_LOCK_OPTIONS_INIT;
+    o.fair = true;
+    EXPECT_STATUS(rlock_new_ex(cl, name, strlen(name), &o, &lk), RLOCK_OK);
+    return lk;
+}

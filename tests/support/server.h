@@ -118,6 +118,7 @@ void server_load_scripts(server *sv);
 rlock_client *server_client(server *sv, const rlock_options *opts);
 /* A lock handle; fails the test. */
 rlock *test_lock(rlock_client *cl, const char *name);
+rlock *test_fair_lock(rlock_client *cl, const char *name);
 
 /*
  * Recorded events: hook them into the options of the client, then count and
