@@ -460,7 +460,7 @@ rlock_status rl_lock_perform(rlock *lk, const rl_job_args *w)
     rl_lock_job j;
     _Alignas(max_align_t) char room[RL_JOB_ROOM];
     rlock_error before = {.status = RLOCK_OK};
-    rlock_owner *as;
+    rlock_owner *as = NULL;
     rlock_status s = lk ? rl_owner_begin(&as) : rl_null_pointer("the lock");
     if (s != RLOCK_OK)
         return s;
