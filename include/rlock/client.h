@@ -87,13 +87,13 @@ RLOCK_API rlock_status rlock_client_new(const rlock_options *opts,
 /*
  * Closes and frees a client; NULL is accepted. Wakes its waiters with
  * RLOCK_ECLOSED (of a Red lock, if the client is its home), waits until running
- * calls have returned (each within its command timeout), tries for at most a
- * second to undo what failed calls may have left on the server, and joins the
- * client's threads; one that is connecting has a command timeout for that. No
- * event is told of what was held. Must not be called in a callback, nor twice,
- * nor while another thread may start a call with the client itself. Lock
- * handles may outlive it: calls on them are safe at any time, and answer
- * RLOCK_ECLOSED, or that nothing is held.
+ * calls have returned (each within its command timeout), takes leave of servers
+ * at which it has waited (a second at most), tries for at most another to undo
+ * what failed calls may have left there, and joins the client's threads; one
+ * that is connecting has a command timeout for that. No event is told of what
+ * was held. Not for callbacks, nor to be called twice, nor while another thread
+ * may start a call with the client itself. Lock handles may outlive it: calls
+ * on them are safe, and answer RLOCK_ECLOSED, or that nothing is held.
  *
  * flags  0: what is held is not released; its leases run out by themselves
  *        RLOCK_CLOSE_RELEASE_HELD: all that is held with this client is

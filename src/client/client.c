@@ -295,6 +295,7 @@ static rlock_status close_client(rlock_client *cl, bool release)
     deliver_the_last(e);
     atomic_store(&e->core.muted, true);
     rl_owner_unlisten(&cl->listener);
+    rl_engine_each(e, rl_node_hush);
     rl_engine_each(e, rl_node_silence);
     rl_holds_close(&e->core.holds, &cl->home, rl_now_us());
     rl_holds_stop(&e->core.holds);

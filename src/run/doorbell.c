@@ -8,7 +8,9 @@
  * What stays true: the rooms are told that it hears only while the subscription
  * stands, and a waiter that queued under it before a break is woken when it
  * stands again. A silent connection is pinged, and given up when it stays
- * silent.
+ * silent. Who leaves takes leave: a release may have rung before the server has
+ * seen the connection end, and that ring would be nobody's. So the subscription
+ * is ended first, and what comes until the server has said so is passed on.
  */
 #include "run/doorbell.h"
 
@@ -25,6 +27,9 @@
 
 /* A connection that lasted for so long was worth having. */
 #define LASTED_US 1000000
+
+/* So long the server has to say that a subscription has ended. */
+#define LEAVE_US 1000000
 
 /* A connection that is silent for so long is asked whether it is alive. */
 #define SILENCE_US 15000000
@@ -49,9 +54,9 @@ void rl_doorbell_fini(rl_doorbell *d, bool forked)
 
 /* --- what is heard -------------------------------------------------------- */
 
-static bool is_message(const rl_reply *r, const char *kind, size_t elements)
+static bool is_kind(const rl_reply *r, const char *kind)
 {
-    return rl_reply_is_array(r, elements) &&
+    return rl_reply_is_array(r, 3) &&
            rl_item_is(&r->item[0], REDIS_REPLY_STRING) &&
            strcmp(r->item[0].str, kind) == 0;
 }
@@ -106,20 +111,28 @@ static void hear_refusal(rl_doorbell *d, const rl_reply *r)
     d->for_good = !f.transient;
 }
 
+/* Of the last channel that was listened to, it says that none is left. */
+static bool is_farewell(const rl_node *node, const rl_reply *r)
+{
+    return is_kind(r, node->e->cluster ? "sunsubscribe" : "unsubscribe") &&
+           r->item[2].integer == 0;
+}
+
 /* What the server says on the subscriber connection. */
 static void hear(void *arg, const rl_reply *r)
 {
     rl_node *node = arg;
     rl_doorbell *d = &node->doorbell;
     rl_item unwanted;
+    d->gone = d->gone || is_farewell(node, r);
     bool taken = rl_subscriptions_take(node, r, &unwanted);
     if (taken && unwanted.str)
         pass_on(node->e, &unwanted);
     if (taken || node->e->cluster)
         return;
-    if (is_message(r, "message", 3))
+    if (is_kind(r, "message"))
         hear_ring(node, r);
-    else if (is_message(r, "subscribe", 3))
+    else if (is_kind(r, "subscribe"))
         d->subscribed = true;
     else if (rl_reply_is(r, REDIS_REPLY_ERROR) && !d->subscribed)
         hear_refusal(d, r);
@@ -154,9 +167,10 @@ static void pause_for(rl_doorbell *d, int64_t us, int64_t now_us)
 static void come_to_rest(rl_node *node, int64_t now_us)
 {
     rl_doorbell *d = &node->doorbell;
-    bool lasted = d->state == RL_HEARS && now_us - d->began_us >= LASTED_US;
+    bool heard = d->state == RL_HEARS || d->state == RL_TAKES_LEAVE;
+    bool lasted = heard && now_us - d->began_us >= LASTED_US;
     bool refuses = d->state == RL_SUBSCRIBES && d->refused && d->for_good;
-    if (d->state == RL_HEARS && !node->e->cluster)
+    if (heard && !node->e->cluster)
         rl_rooms_hear_no_more(&node->e->core.rooms);
     rl_subscriptions_lose_all(node);
     rl_pool_close(node->pool, d->conn);
@@ -298,12 +312,29 @@ static int64_t due_us(rl_node *node)
     case RL_CONNECTS: /* it is called */
         return RL_NEVER;
     case RL_SUBSCRIBES:
+    case RL_TAKES_LEAVE:
         return d->until_us;
     case RL_HEARS:
         break;
     }
     int64_t us = rl_min(silent_until_us(node), d->conn->expires_us);
     return rl_min(us, rl_subscriptions_until(&d->subscriptions));
+}
+
+/* False: there is nothing to wait for, or no more. */
+static bool takes_leave(rl_node *node, int64_t now_us)
+{
+    rl_doorbell *d = &node->doorbell;
+    read_what_has_come(d);
+    if (d->state == RL_HEARS) {
+        d->state = RL_TAKES_LEAVE;
+        d->gone = false;
+        d->until_us =
+            rl_min(rl_command_end(&node->e->core, now_us), now_us + LEAVE_US);
+        say(d->conn, node->e->cluster ? "SUNSUBSCRIBE" : "UNSUBSCRIBE", NULL);
+    }
+    return d->state == RL_TAKES_LEAVE && !d->gone &&
+           !rl_conn_is_broken(d->conn) && now_us < d->until_us;
 }
 
 static void wind_up(rl_node *node, int64_t now_us)
@@ -320,9 +351,13 @@ static int64_t turn(rl_watcher *w, int64_t now_us)
     rl_doorbell *d = RL_CONTAINER(w, rl_doorbell, watcher);
     rl_node *node = RL_CONTAINER(d, rl_node, doorbell);
     if (atomic_load(&d->leaving)) {
+        if (takes_leave(node, now_us))
+            return due_us(node);
         wind_up(node, now_us);
         return RL_LOOP_LEAVE;
     }
+    if (d->state == RL_TAKES_LEAVE) /* it stays, and has to subscribe anew */
+        wind_up(node, now_us);
     read_what_has_come(d);
     if (d->state == RL_CONNECTS)
         take_connection(node, now_us);
@@ -383,8 +418,12 @@ void rl_doorbell_dismiss(rl_node *node)
     dismiss(node, false);
 }
 
-void rl_doorbell_stop(rl_node *node)
+void rl_doorbell_quit(rl_node *node)
 {
     dismiss(node, true);
+}
+
+void rl_doorbell_await_end(rl_node *node)
+{
     rl_loop_await_end(&node->e->loop, &node->doorbell.watcher);
 }

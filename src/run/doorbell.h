@@ -4,7 +4,7 @@
  * subscribed; a release that finds this client first in a lock's queue
  * publishes the lock's name there.
  *
- * A ring may be lost (while the connection is replaced, say), so nothing
+ * A ring may be lost (while a broken connection is replaced, say), so nothing
  * relies on it: waiters look by themselves from time to time, and whenever the
  * doorbell has connected again all of them are woken to look.
  */
@@ -33,12 +33,14 @@ typedef struct rl_doorbell {
         RL_RESTS, /* it has no connection: nobody waits, or it pauses */
         RL_CONNECTS,
         RL_SUBSCRIBES,
-        RL_HEARS
+        RL_HEARS,
+        RL_TAKES_LEAVE /* the same, until the server has said that it ends */
     } state;
     rl_visitor visitor;
     rl_conn *conn;                      /* NULL: it rests, or connects */
     bool subscribed, refused, for_good; /* what was said to that */
-    int64_t until_us;  /* when the pause, or the subscribing, ends */
+    bool gone;                          /* it has been said that it ends */
+    int64_t until_us;  /* when the pause, or what is asked for, ends */
     int64_t pause_us;  /* the next one's length */
     int64_t began_us;  /* when it began to hear */
     int64_t heard_us;  /* when something has come last, or was asked for */
@@ -54,10 +56,12 @@ void rl_doorbell_fini(rl_doorbell *d, bool forked);
  * that queue themselves do so only after it has come up, which wakes them.
  */
 void rl_doorbell_start(struct rl_node *node);
-/* Takes it off the loop, soon; it may be started again. */
+/* Takes it off the loop, when it has taken leave; it may be started again. */
 void rl_doorbell_dismiss(struct rl_node *node);
-/* The same, for good: it has left. */
-void rl_doorbell_stop(struct rl_node *node);
+/* The same, for good; */
+void rl_doorbell_quit(struct rl_node *node);
+/* and it has left. */
+void rl_doorbell_await_end(struct rl_node *node);
 
 /* Starts it, for somebody who waits for this name. */
 void rl_doorbell_listen(struct rl_node *node, const rl_target *what);

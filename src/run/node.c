@@ -130,11 +130,16 @@ static void begin_no_more(rl_node *n)
     rl_mutex_unlock(&n->starting);
 }
 
-void rl_node_silence(rl_node *n)
+void rl_node_hush(rl_node *n)
 {
     begin_no_more(n);
     rl_connector_rest(n);
-    rl_doorbell_stop(n);
+    rl_doorbell_quit(n);
+}
+
+void rl_node_silence(rl_node *n)
+{
+    rl_doorbell_await_end(n);
 }
 
 void rl_node_stop(rl_node *n)

@@ -53,7 +53,9 @@ bool rl_node_start(rl_node *n);
  */
 bool rl_node_dismiss(rl_node *n);
 
-/* For good: ends the doorbell; */
+/* For good: tells the doorbell to end; */
+void rl_node_hush(rl_node *n);
+/* waits until it has; */
 void rl_node_silence(rl_node *n);
 /* and, after rl_holds_stop(), the keeper and the connector. */
 void rl_node_stop(rl_node *n);

@@ -128,7 +128,8 @@ static void serve(rl_engine *e, wire *w)
     do
         take_turn(e);
     while (d->state != RL_RESTS);
-    rl_doorbell_stop(&e->node);
+    rl_doorbell_quit(&e->node);
+    rl_doorbell_await_end(&e->node);
     for (size_t i = 0; i < 3; i++)
         leave(r, &guests[i], w->in);
     leave_line(r, &in_line, w->in);

@@ -56,6 +56,20 @@ TEST(ears, a_second_wait_listens_again)
     scene_stop(&s);
 }
 
+/* A second is what it would give a server that does not say good-bye. */
+TEST(ears, a_client_that_has_listened_closes_at_once)
+{
+    scene s = listening();
+    take_by_hand(s.sv, SCENE_LOCK, 60000);
+    expect_woken_by_java(&s);
+    int64_t began_ms = test_now_ms();
+    EXPECT_STATUS(rlock_client_close(s.cl, 0), RLOCK_OK);
+    EXPECT(test_now_ms() - began_ms < 900);
+    s.cl = NULL;
+    EVENTUALLY(5000, listeners(s.sv) == 0);
+    scene_stop(&s);
+}
+
 TEST(ears, nobody_listens_once_nobody_waits)
 {
     scene s = listening();

@@ -181,6 +181,8 @@ static bool execute(conn *c, const word *argv, size_t n, text *out)
         text_print(out, "+OK\r\n");
     } else if (word_is(&argv[0], "SSUBSCRIBE")) {
         listen_to(c, argv, true, out);
+    } else if (word_is(&argv[0], "SUNSUBSCRIBE") && n == 1) {
+        server_unsubscribe_all(c, "sunsubscribe", out);
     } else if (word_is(&argv[0], "SUNSUBSCRIBE")) {
         listen_to(c, argv, false, out);
     } else if (word_is(&argv[0], "ROLE")) {

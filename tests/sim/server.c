@@ -105,13 +105,28 @@ void server_unsubscribe(conn *c, const char *kind, const word *channel,
                         text *out)
 {
     int i = place_of(c, is_of_shards(kind), channel);
+    add_message(out, kind, channel);
     if (i >= 0) {
         text_free(&c->channel[i]);
         c->channel[i] = c->channel[--c->channels];
         c->is_sharded[i] = c->is_sharded[c->channels];
     }
-    add_message(out, kind, channel);
     text_number(out, (long long)c->channels);
+}
+
+void server_unsubscribe_all(conn *c, const char *kind, text *out)
+{
+    size_t i = 0;
+    if (c->channels == 0)
+        text_print(out, "*3\r\n$%zu\r\n%s\r\n$-1\r\n:0\r\n", strlen(kind),
+                   kind);
+    while (i < c->channels) {
+        word name = {c->channel[i].at, c->channel[i].len};
+        if (c->is_sharded[i] == is_of_shards(kind))
+            server_unsubscribe(c, kind, &name, out);
+        else
+            i++;
+    }
 }
 
 /* --- scripts -------------------------------------------------------------- */
@@ -408,6 +423,8 @@ static bool execute_single(conn *c, const word *argv, size_t n, text *out)
     } else if (word_is(&argv[0], "UNSUBSCRIBE")) {
         for (size_t i = 1; i < n; i++)
             server_unsubscribe(c, "unsubscribe", &argv[i], out);
+        if (n == 1)
+            server_unsubscribe_all(c, "unsubscribe", out);
     } else if (word_is(&argv[0], "ROLE")) {
         server_put_role(c->s, out);
     } else if (word_is(&argv[0], "WAIT")) {

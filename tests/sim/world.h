@@ -382,6 +382,7 @@ void server_subscribe(conn *c, const char *kind, const word *channel,
                       text *out);
 void server_unsubscribe(conn *c, const char *kind, const word *channel,
                         text *out);
+void server_unsubscribe_all(conn *c, const char *kind, text *out);
 
 /* --- faults (faults.c) ---------------------------------------------------- */
 
