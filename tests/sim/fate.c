@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "program.h"
 #include "world.h"
 
 config cfg;
@@ -315,6 +316,8 @@ static void calm_down(config *c)
         c->latency_us = 60;
     if (c->delay_us > 300)
         c->delay_us = 300;
+    if (is_group(c) && c->lag_us > 50)
+        c->lag_us = 50;
 }
 
 void config_reconcile(config *c)
@@ -331,6 +334,8 @@ void config_reconcile(config *c)
         c->servers = 1;
         c->reds = 0;
     }
+    if (c->sentinel && c->replicas == 0)
+        c->replicas = 1;
     c->tls = c->tls ? (c->tls > 12 ? 13 : 12) : 0;
     c->contexts = c->contexts && !c->tls && !is_group(c);
     c->local = c->local && !c->tls && !is_group(c) && !c->contexts;
@@ -344,11 +349,8 @@ void config_reconcile(config *c)
         c->no_tokens = 0;
     if (c->singles + c->reds == 0)
         c->singles = 1;
-    int64_t most = c->cluster && c->replicas > 0 ? 1 : c->replicas;
-    if (!is_group(c))
-        most = 0;
-    if (c->min_replicas > most)
-        c->min_replicas = most;
+    if (c->min_replicas > 0) /* any of them may take over */
+        c->min_replicas = is_group(c) ? c->replicas : 0;
     hasten_replicas(c);
 }
 
@@ -429,6 +431,14 @@ static int key_of(const char *name)
     return -1;
 }
 
+static bool has_room(const config *c)
+{
+    return c->servers <= SERVERS_MAX && c->processes <= PROCESSES_MAX &&
+           c->owners <= OWNERS_MAX && c->singles <= SINGLES_MAX &&
+           c->reds <= REDS_MAX && c->multis <= MULTIS_MAX &&
+           c->replicas <= (c->cluster ? 1 : 2) && c->login <= 3;
+}
+
 bool config_set(config *c, const char *list)
 {
     char copy[2000], *rest = copy, name[32], end;
@@ -443,5 +453,5 @@ bool config_set(config *c, const char *list)
         *key_value(c, i) = value;
     }
     config_reconcile(c);
-    return c->servers <= SERVERS_MAX && c->processes <= PROCESSES_MAX;
+    return has_room(c);
 }

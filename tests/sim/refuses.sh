@@ -30,6 +30,11 @@ refuses --set
 refuses --set clients
 refuses --set no_such_key=1
 refuses --set pool_size=x
+refuses --set owners=33
+refuses --set singles=4
+refuses --set multis=3
+refuses --set cluster=1,sentinel=0,replicas=2
+refuses --set login=4
 refuses --world 1
 refuses 1
 exit $bad

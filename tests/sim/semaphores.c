@@ -196,6 +196,8 @@ static rlock_status release(owner *o, rlock_permit *p)
 
 /* --- what is done --------------------------------------------------------- */
 
+static usage used = {.name = POOL};
+
 static int64_t draw_wait(owner *o)
 {
     if (o->is_task || chance_below(&o->dice, 3) == 0)
@@ -216,12 +218,12 @@ static void keep(owner *o, rlock_permit *p, stretch *x)
         if (!rlock_permit_is_held(p) || rlock_permit_valid_ms(p) == 0)
             return;
         x->to = now;
-        if (chance_below(&o->dice, 6) == 0)
-            check(o, "extend", 0, rlock_permit_extend(p, RLOCK_WATCHDOG), now);
+        if (chance_below(&o->dice, 6) > 0)
+            continue;
+        usage_asks(&used, o, cfg.watchdog_ms);
+        check(o, "extend", 0, rlock_permit_extend(p, RLOCK_WATCHDOG), now);
     }
 }
-
-static usage used = {.name = POOL};
 
 void semaphore_died(const program *g)
 {
