@@ -162,10 +162,12 @@ static void called(const act *a)
 
 /* A call whose hold is lost meanwhile leaves its answer behind, and the
    connection with it: an extend, or what goes one level deeper as the lease or
-   max_hold_ms is over. */
+   max_hold_ms is over. So does who has a quorum before all that he asks for has
+   been sent. */
 static bool may_leave_answers(void)
 {
-    return cfg.extend > 0 || cfg.max_hold_ms > 0 || cfg.lease_pct > 0;
+    return cfg.extend > 0 || cfg.max_hold_ms > 0 || cfg.lease_pct > 0 ||
+           cfg.short_ppm > 0;
 }
 
 /* A renewal that comes when somebody has freed the lock, or its client is being

@@ -232,6 +232,23 @@ static void strike(conn *c)
     }
 }
 
+static void drain(event *e)
+{
+    conn *c = OWNER_OF(e, conn, drained);
+    c->is_full = false;
+    if (c->fd >= 0)
+        descriptor_changed(c->fd);
+}
+
+/* What is sent behind a part is not taken before some of that has gone. */
+static void fill(conn *c)
+{
+    int64_t t = w.now + delay();
+    c->is_full = true;
+    c->drained.fire = drain;
+    event_set(&c->drained, t < c->frozen[1] ? c->frozen[1] : t);
+}
+
 static size_t some_of(size_t n)
 {
     if (n > 1 && chance_ppm(&w.dice, cfg.short_ppm))
@@ -252,12 +269,19 @@ ssize_t conn_send(conn *c, const void *bytes, size_t n)
         errno = c->was_reset ? ECONNRESET : EPIPE;
         return -1;
     }
+    if (c->is_full) {
+        errno = EAGAIN;
+        return -1;
+    }
     if (!w.is_quiet) {
         if (is_cut(c, bytes, n, &result))
             return result;
         strike(c);
     }
-    n = some_of(n);
+    size_t all = n;
+    n = some_of(all);
+    if (n < all && !descriptor_of(c->fd)->blocks)
+        fill(c);
     if (w.traces > 1)
         trace("    connection %u sends %zu bytes: %.*s", c->number, n,
               shown(n, 300), (const char *)bytes);

@@ -30,7 +30,7 @@ short socket_state(const descriptor *d)
         return 0;
     if (c->error)
         return POLLOUT | POLLIN | POLLERR | POLLHUP;
-    int state = POLLOUT;
+    int state = c->is_full && !c->was_reset && !c->is_shut ? 0 : POLLOUT;
     if (c->inbox.len || c->has_ended || c->was_reset || c->is_shut)
         state |= POLLIN;
     if (c->was_reset || c->has_ended)

@@ -240,6 +240,7 @@ struct conn {
     bool was_reset, has_ended, is_shut; /* as the client sees it */
     bool is_ending, server_closed;      /* as the server does */
     bool is_silent, is_doomed;          /* nothing comes through any more */
+    bool is_full;                       /* the kernel takes no more, for now */
     bool is_known;                      /* it has logged in, */
     int64_t known_until;                /* 0: for good */
     int db;
@@ -254,7 +255,7 @@ struct conn {
     bool is_sharded[CHANNELS_MAX]; /* by SSUBSCRIBE, and heard by SPUBLISH */
     size_t channels;
     void *state; /* what a kind of server keeps of it */
-    event dialed;
+    event dialed, drained;
 };
 
 extern conn *conns;
