@@ -143,6 +143,16 @@ static void put_time(const server *s, int64_t us, char *at, size_t room)
              (long long)((server_now_us(s) + us + 999999) / 1000000));
 }
 
+/* What is left of its lease when he goes. Who gives it back does so long before
+   the end, and a waiter who has not heard of it looks too late; where he may not
+   find it, as a replica has it now, it has to end by itself. */
+static int64_t rest_ms(void)
+{
+    return cfg.layout == RLOCK_LAYOUT_TIMESTAMP ? 60000
+           : cfg.redisson && cfg.calm           ? 30000
+                                                : 1;
+}
+
 static void take_foreign(server *s)
 {
     static text out;
@@ -160,8 +170,7 @@ static void take_foreign(server *s)
         return;
     int64_t us = chance_skewed(&w.dice, cfg.foreign_us);
     put_time(s, us, at, sizeof at);
-    snprintf(ms, sizeof ms, "%lld",
-             (long long)(us / 1000 + (says_time ? 60000 : 1)));
+    snprintf(ms, sizeof ms, "%lld", (long long)(us / 1000 + rest_ms()));
     const char *value = says_time ? at : FOREIGN;
     word hset[] = {{"HSET", 4}, key, {FOREIGN, strlen(FOREIGN)}, {"1", 1}};
     word set[] = {{"SET", 3}, key, {value, strlen(value)}};
