@@ -379,6 +379,7 @@ static void derive(config *c, uint64_t seed)
     c->rw = seed % 6 == 1 ? (int64_t)(5 + seed / 6 % 3 * 10) : 0;
     c->grants = seed % 5 == 4 ? (int64_t)(1 + seed / 5 % 3 / 2) : 0;
     c->permits = seed % 8 == 3 ? (int64_t)(5 + seed / 8 % 3 * 10) : 0;
+    c->lend = seed % 10 == 6 ? (int64_t)(5 + seed / 10 % 3 * 10) : 0;
     c->dice = (int64_t)(seed & INT64_MAX);
 }
 

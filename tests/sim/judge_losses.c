@@ -5,6 +5,8 @@
  * has taken the first loss is told for all. A thread that ends, or a client
  * that is closed, may leave losses untold.
  */
+#include <string.h>
+
 #include "judge.h"
 
 #define LOSSES_MAX 4096
@@ -60,6 +62,8 @@ static void note_abandoned(program *g, const rlock_event *e)
 
 static void told(program *g, const rlock_event *e)
 {
+    if (strcmp(e->owner, LENT) == 0)
+        return; /* nobody relies on what such an owner has */
     if (e->type == RLOCK_EVENT_ABANDONED && thing_of(e->name) >= 0)
         note_abandoned(g, e);
     if (e->type != RLOCK_EVENT_LOST || (cfg.rw && rw_is(e->name)))

@@ -21,13 +21,18 @@ static bool begins(const text *id, const char *with, int n)
     return id->len > (size_t)n && memcmp(id->at, with, (size_t)n) == 0;
 }
 
+static bool is_lent(const text *id)
+{
+    return memmem(id->at, id->len, "/" LENT ":", strlen("/" LENT ":")) != NULL;
+}
+
 /* What a thread, or an owner, that has ended has left runs out by itself. */
 static bool is_held_by(const program *g, int t, const entry *e)
 {
     char of[100];
     const text *id = holder_of(e);
     int n = snprintf(of, sizeof of, "%s:%d:", g->p.host, g->p.pid);
-    if (!id || !begins(id, of, n))
+    if (!id || !begins(id, of, n) || is_lent(id))
         return false;
     for (const hold *h = holds[t]; h; h = h->next)
         if (h->is_abandoned && is_holder(h, id))
@@ -48,11 +53,13 @@ static bool may_be_over(const server *s, const entry *e)
 
 /*
  * A Red lock is released with a quorum, and what the other nodes are asked may
- * be under way when the client is closed. That is known, and not judged.
+ * be under way when the client is closed. That is known, and not judged. Nor is
+ * what a turn has passed on to an owner that was freed: it has another one's id.
  */
 static void closed(program *g, int client, rlock_status status)
 {
-    if (!cfg.release_held || status != RLOCK_OK)
+    if (!cfg.release_held || status != RLOCK_OK ||
+        (cfg.lend > 0 && cfg.turn_ms > 0))
         return;
     for (int t = 0; t < things_n; t++) {
         server *s = server_in_office(client, things[t].name);

@@ -101,13 +101,21 @@ static bool is_plain(void)
            cfg.plain;
 }
 
-/* All who use a Red lock say the longest lease that any of them uses. */
+/* What verbs ask for, at most. */
+static int64_t longest_lease_ms(void)
+{
+    int64_t own = 2000 + cfg.lease_ms;
+    return cfg.watchdog_ms > own ? cfg.watchdog_ms : own;
+}
+
+/* All who use a Red lock say the longest lease that any of them uses; they have
+   to, where a node may forget one that another process has asked for. */
 static rlock_status make_red(program *g, const thing *t, rlock **out)
 {
     rlock_red_options o = RLOCK_RED_OPTIONS_INIT;
-    if (is_plain())
+    if (is_plain() && (cfg.lease_pct + cfg.extend == 0 || cfg.wipe_ppm == 0))
         return rlock_red_new(g->client, (size_t)cfg.servers, t->name, out);
-    o.longest_lease_ms = cfg.watchdog_ms > 3000 ? cfg.watchdog_ms : 3000;
+    o.longest_lease_ms = longest_lease_ms();
     o.check_uptime = cfg.uptime;
     if (cfg.layout == RLOCK_LAYOUT_STRING)
         o.layout = RLOCK_LAYOUT_STRING;

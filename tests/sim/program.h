@@ -173,6 +173,11 @@ void rw_died(const program *g);
 /* --- semaphores.c --------------------------------------------------------- */
 
 void act_permits(owner *o);
+
+/* --- lent.c --------------------------------------------------------------- */
+
+#define LENT "lent" /* what such owners are called by */
+void act_lend(owner *o);
 void semaphore_make(program *g);
 bool semaphore_is(const char *name); /* is that its name? */
 void semaphore_told(const rlock_event *e);

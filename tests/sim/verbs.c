@@ -439,6 +439,7 @@ const verb verbs[] = {
     {"latch", &cfg.latch, false, true, act_latch},
     {"rw", &cfg.rw, false, true, act_rw},
     {"permits", &cfg.permits, false, true, act_permits},
+    {"lend", &cfg.lend, false, true, act_lend},
 };
 
 const int verbs_n = sizeof verbs / sizeof *verbs;
