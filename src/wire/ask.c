@@ -129,7 +129,8 @@ static void refused(rl_ask *a, const rl_reply *r, int64_t now_us)
      * The same attempt goes on: what the server lacks, it did not execute. The
      * script goes whole, unless another call has brought it meanwhile.
      */
-    if (rl_error_is_noscript(r) && !a->whole && !a->last && !a->line->failed) {
+    if (rl_error_is_noscript(r) && !a->whole && !a->last &&
+        rl_line_speaks(a->line)) {
         a->whole =
             rl_ask_is_guarded(a) || a->line->brought[a->script] < a->slot.end;
         rl_ask_push(a, a->line, now_us);
@@ -147,7 +148,7 @@ static void refused(rl_ask *a, const rl_reply *r, int64_t now_us)
 static bool goes_on_without_line(rl_ask *a, const rl_reply *r, int64_t now_us)
 {
     if (!rl_ask_is_guarded(a) || !rl_ask_is_strict(a) || a->last ||
-        a->line->failed || !rl_error_is_for_the_line(r))
+        !rl_line_speaks(a->line) || !rl_error_is_for_the_line(r))
         return false;
     if (rl_error_knows_no_line(r))
         a->line->lenient = true;
@@ -250,7 +251,7 @@ void rl_ask_push(rl_ask *a, rl_line *l, int64_t now_us)
         return;
     }
     a->tries = 0;
-    if (l->failed)
+    if (!rl_line_speaks(l))
         *a->fault = l->fault;
     else
         rl_fault_set(a->fault, RLOCK_ENOMEM, 0, "out of memory");

@@ -46,7 +46,7 @@ void rl_line_fini(rl_line *l)
 bool rl_line_push(rl_line *l, rl_slot *s)
 {
     size_t known = (size_t)(l->written - l->sent);
-    if (l->out.lacking || l->failed) {
+    if (l->out.lacking || !rl_line_speaks(l)) {
         rl_bytes_cut(&l->out, l->out.begin + known);
         return false;
     }
@@ -102,6 +102,9 @@ void rl_line_drop(rl_line *l, const rl_fault *why, size_t unsent,
 {
     rl_link *last;
     uint64_t sent = l->sent - unsent;
+    if (rl_line_speaks(l))
+        l->fault = *why;
+    l->mute = true;
     rl_bytes_cut(&l->out, l->out.begin);
     l->written = l->sent;
     while ((last = rl_list_last(&l->slots)) != NULL) {

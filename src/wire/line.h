@@ -63,11 +63,12 @@ struct rl_line {
     bool asked;     /* the reply under way was, when it began */
     bool failed;
     bool retired; /* gives the answers that it owes, and is asked no more */
+    bool mute;    /* nothing more is sent: a command may have gone in part */
     bool odd; /* who was answered found no sense in it, though it is of a type
                  that it may have: the line fails */
     bool lenient;   /* its server knows no first line by which it would refuse
                        a script's keys of other slots */
-    rl_fault fault; /* why it failed */
+    rl_fault fault; /* why it failed, or is mute */
     /* For a subscriber: gets what nobody asked for; NULL: that is a failure. */
     void (*pushed)(void *arg, const rl_reply *r);
     void *arg;
@@ -80,8 +81,8 @@ void rl_line_fini(rl_line *l); /* there are no slots any more */
 
 /*
  * Between the two, a command is written to the bytes that begin returns. False:
- * memory was lacking, or the line has failed; nothing of it will be sent, and
- * the slot is in no line. NULL: a command whose reply is pushed.
+ * memory was lacking, or the line has failed or is mute; nothing of it will be
+ * sent, and the slot is in no line. NULL: a command whose reply is pushed.
  */
 static inline rl_bytes *rl_line_begin(rl_line *l)
 {
@@ -110,7 +111,9 @@ bool rl_line_feed(rl_line *l, const char *bytes, size_t n, int64_t now_us);
 
 /*
  * Of the bytes that count as sent, so many were not and never will be: ends the
- * slots whose commands are not whole. The others get their replies.
+ * slots whose commands are not whole. The others get their replies; but what one
+ * of them would have said more (behind "NOSCRIPT"), the server would take for
+ * the rest of the command that was begun. So the line is mute.
  */
 void rl_line_drop(rl_line *l, const rl_fault *why, size_t unsent,
                   int64_t now_us);
@@ -128,6 +131,12 @@ void rl_line_time_out(rl_line *l, int64_t now_us);
  * sent will not be.
  */
 void rl_line_abandon(rl_line *l, rl_slot *s, int64_t now_us);
+
+/* Can more be said? */
+static inline bool rl_line_speaks(const rl_line *l)
+{
+    return !l->failed && !l->mute;
+}
 
 /* Is there nothing more to be had from it? */
 static inline bool rl_line_is_spent(const rl_line *l)

@@ -155,3 +155,24 @@ TEST(line_abandoned, what_stays_unanswered_ends_with_the_line)
     close_line(&l);
     EXPECT(q[0].failed == 1 && q[1].failed == 1 && q[2].failed == 1);
 }
+
+/* Behind "NOSCRIPT" the one that is answered would say more, say; the server
+   would take that for the rest of the command that it has a part of. */
+TEST(line_abandoned, nothing_is_said_behind_a_part_of_a_command)
+{
+    rl_line l;
+    question q[3];
+    const char *bytes;
+    open_line(&l, q, LEN + 3);
+    rl_line_abandon(&l, &q[1].slot, 7);
+    EXPECT_INT(rl_line_bytes(&l, &bytes), 0);
+    EXPECT(!rl_line_speaks(&l));
+    rl_put_raw(rl_line_begin(&l), PING, LEN);
+    EXPECT(!rl_line_push(&l, &q[2].slot));
+    EXPECT_INT(rl_line_bytes(&l, &bytes), 0);
+    EXPECT_STR(l.fault.text, "cannot send: Connection timed out");
+    EXPECT(hear(&l, ":0\r\n"));
+    EXPECT(q[0].answered == 1 && q[1].failed == 1 && !q[1].whole);
+    EXPECT(rl_line_is_spent(&l));
+    close_line(&l);
+}
