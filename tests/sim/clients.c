@@ -24,6 +24,7 @@ static void on_event(const rlock_event *e, void *arg)
         semaphore_told(e);
     else
         judge_told(g, e);
+    owner_frees_handle();
     if (cfg.callback_us > 0 && chance_below(&w.dice, 8) == 0)
         sleep_for(chance_skewed(&w.dice, cfg.callback_us * US));
     running->told_ns += w.now - began;

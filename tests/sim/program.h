@@ -80,6 +80,8 @@ typedef struct owner {
     int taken_n;
     hold *hold[THINGS_MAX]; /* NULL: it has none */
     const act *waits;       /* the acquire that it is in; or NULL */
+    const thread *calls;    /* whose acquire or unlock it is in; or NULL */
+    int through;            /* which lock's handle that uses */
     bool lives;             /* a thread acts as it, one after the other */
     bool is_task;
     task_state state;
@@ -126,6 +128,9 @@ bool death_was_since(int64_t when);
 void owners_start(void);
 void owners_join(void);
 void owners_died(const program *g); /* with their process; likewise below */
+
+/* In on_event: the handle of the call may go. */
+void owner_frees_handle(void);
 
 /* Its wait ends, and it is not told how. */
 void owner_note_wait(owner *o, bool is_abandoned);

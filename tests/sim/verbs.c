@@ -132,6 +132,35 @@ void expect_nested(const act *a)
             a->o->hold[l->member[i]]->was_extended = true;
 }
 
+/* --- a call, during which its handle may be freed -------------------------- */
+
+static rlock *begin_call(owner *o, int lock)
+{
+    o->through = lock;
+    o->calls = running;
+    return owner_handle(o, lock);
+}
+
+static rlock_status end_call(owner *o, rlock_status s)
+{
+    o->calls = NULL;
+    return s;
+}
+
+void owner_frees_handle(void)
+{
+    for (int i = 0; i < OWNERS_MAX; i++) {
+        owner *o = &owners[i];
+        rlock *lk = o->own[o->through];
+        if (o->calls != running || !lk || cfg.close_at_ms > 0 ||
+            chance_below(&w.dice, 4))
+            continue;
+        trace("owner %d frees the handle of its call", i);
+        o->own[o->through] = NULL;
+        rlock_free(lk);
+    }
+}
+
 /* --- taking --------------------------------------------------------------- */
 
 static void begin_hold(owner *o, int t, bunch *b, const act *a)
@@ -218,7 +247,7 @@ static void acquire(owner *o, int lock, int64_t wait_ms)
           holds_any(o, lock) ? ", nested" : "");
     o->waits = &a;
     expect_nested(&a);
-    rlock_status s = take(owner_handle(o, lock), &a);
+    rlock_status s = end_call(o, take(begin_call(o, lock), &a));
     o->waits = NULL;
     act_end(&a, s);
     if (s == RLOCK_OK)
@@ -271,7 +300,7 @@ static void unlock(owner *o, int i)
     for (int k = 0; k < locks[lock].n; k++)
         if (o->hold[locks[lock].member[k]]->levels == 1)
             o->hold[locks[lock].member[k]]->unlocking = w.now;
-    rlock_status s = rlock_unlock(owner_handle(o, lock));
+    rlock_status s = end_call(o, rlock_unlock(begin_call(o, lock)));
     act_end(&a, s);
     o->taken[i] = o->taken[--o->taken_n];
     /* Of several it is not known which was lost. */
