@@ -485,14 +485,13 @@ static void begin_task(program *g, int i)
 
 void loops_start(void)
 {
-    pthread_t t;
     for (int i = 0; i < cfg.tasks && cfg.loops > 0; i++)
         begin_task(&programs[i % cfg.processes], (int)cfg.owners + i);
     for (int i = 0; i < cfg.processes * cfg.loops; i++) {
         program *g = &programs[i % cfg.processes];
         running->p = &g->p;
         g->loops++;
-        pthread_create(&t, NULL, loop, g);
+        program_thread(loop, g);
     }
 }
 

@@ -64,7 +64,7 @@ static bool is_short(int process)
     return true;
 }
 
-static bool is_refused(size_t n)
+bool memory_refuses(size_t n)
 {
     if (!w.is_on || !w.is_scarce || running->is_spared)
         return false;
@@ -89,7 +89,7 @@ static void *counted(void *p)
 /* What it holds at first is nobody's business either. */
 void *world_malloc(size_t n)
 {
-    void *p = is_refused(n) ? NULL : counted(malloc(n));
+    void *p = memory_refuses(n) ? NULL : counted(malloc(n));
     if (p)
         memset(p, 0xcc, n);
     return p;
@@ -97,12 +97,12 @@ void *world_malloc(size_t n)
 
 void *world_calloc(size_t n, size_t size)
 {
-    return is_refused(n * size) ? NULL : counted(calloc(n, size));
+    return memory_refuses(n * size) ? NULL : counted(calloc(n, size));
 }
 
 void *world_realloc(void *p, size_t n)
 {
-    if (is_refused(n))
+    if (memory_refuses(n))
         return NULL;
     return p ? realloc(p, n) : counted(realloc(p, n));
 }
@@ -118,5 +118,5 @@ void world_free(void *p)
 
 char *world_strdup(const char *s)
 {
-    return is_refused(strlen(s) + 1) ? NULL : counted(strdup(s));
+    return memory_refuses(strlen(s) + 1) ? NULL : counted(strdup(s));
 }

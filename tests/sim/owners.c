@@ -32,10 +32,8 @@ static void *live(void *arg);
 
 static void begin_thread(owner *o)
 {
-    pthread_t t;
     o->generation++;
-    pthread_create(&t, NULL, live, o);
-    (void)t;
+    program_thread(live, o);
 }
 
 /* True: the thread is to end here, and another one goes on. */

@@ -323,8 +323,8 @@ static void give_all_back(void)
 
 void program_run(void)
 {
+    pthread_t closer = 0;
     static event quiet = {.fire = be_quiet};
-    pthread_t closer;
     chance_init(&w.dice, (uint64_t)cfg.dice);
     w.until = BEGIN + 6000 * S;
     w.is_quiet = true;
@@ -344,7 +344,7 @@ void program_run(void)
     running->p = &programs[0].p;
     death_begin();
     if (cfg.close_at_ms > 0)
-        pthread_create(&closer, NULL, close_early, &programs[0]);
+        closer = program_thread(close_early, &programs[0]);
     owners_join();
     loops_join();
     trace("-- all owners have ended");

@@ -16,6 +16,10 @@ int socket(int family, int type, int protocol)
     if (!w.is_on)
         return (int)raw_call(SYS_socket, family, type, protocol, 0, 0, 0);
     step();
+    if (memory_refuses(0)) {
+        errno = EMFILE;
+        return -1;
+    }
     descriptor *d = descriptor_new(FD_SOCKET);
     d->blocks = !(type & SOCK_NONBLOCK);
     return d->fd;

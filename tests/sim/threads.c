@@ -81,6 +81,8 @@ int pthread_create(pthread_t *out, const pthread_attr_t *attr,
     if (!w.is_on)
         return REAL(pthread_create)(out, attr, run, arg);
     step();
+    if (memory_refuses(0))
+        return EAGAIN;
     if (threads_n == THREADS_MAX)
         finding("the world has too many threads");
     thread *t = need_memory(sizeof *t);
@@ -96,6 +98,16 @@ int pthread_create(pthread_t *out, const pthread_attr_t *attr,
     *out = t->real;
     ready(t, w.now + latency(t));
     return 0;
+}
+
+pthread_t program_thread(void *(*run)(void *arg), void *arg)
+{
+    pthread_t t;
+    bool was_spared = running->is_spared;
+    running->is_spared = true;
+    pthread_create(&t, NULL, run, arg);
+    running->is_spared = was_spared;
+    return t;
 }
 
 static thread *thread_of(pthread_t real)

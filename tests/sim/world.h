@@ -148,6 +148,9 @@ extern thread *running;
 extern thread *threads[THREADS_MAX];
 extern int threads_n;
 
+/* As pthread_create(), which the library may be refused. */
+pthread_t program_thread(void *(*run)(void *arg), void *arg);
+
 /* A call: time passes, and others may run. */
 void step(void);
 
@@ -215,6 +218,10 @@ short socket_state(const descriptor *d);
 /* --- memory of the library and of hiredis (memory.c) ---------------------- */
 
 int64_t memory_blocks(void);
+
+/* Are so many bytes refused? Of sockets and threads, too, there are none while
+   memory is short. */
+bool memory_refuses(size_t n);
 
 /* Was an allocation of the process refused between these times? */
 bool memory_was_short(const process *p, int64_t from, int64_t to);
