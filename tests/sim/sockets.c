@@ -114,9 +114,14 @@ ssize_t recv(int fd, void *at, size_t room, int flags)
         errno = ENOTCONN;
         return -1;
     }
+    bool waits = d->blocks && !(flags & MSG_DONTWAIT);
+    /* poll() may have said so, and yet there is nothing. */
+    if (!waits && !w.is_quiet && chance_ppm(&w.dice, cfg.spurious_ppm)) {
+        errno = EAGAIN;
+        return -1;
+    }
     ssize_t n = conn_receive(d->c, at, room, flags & MSG_PEEK);
-    if (n < 0 && errno == EAGAIN && d->blocks && !(flags & MSG_DONTWAIT) &&
-        await_bytes(d))
+    if (n < 0 && errno == EAGAIN && waits && await_bytes(d))
         return recv(fd, at, room, flags);
     return n;
 }
