@@ -124,8 +124,10 @@ static void hear(void *arg, const rl_reply *r)
     rl_node *node = arg;
     rl_doorbell *d = &node->doorbell;
     rl_item unwanted;
-    d->gone = d->gone || is_farewell(node, r);
+    bool last = is_farewell(node, r);
     bool taken = rl_subscriptions_take(node, r, &unwanted);
+    bool refuses = !taken && rl_reply_is(r, REDIS_REPLY_ERROR);
+    d->gone = d->gone || last || refuses; /* who may not say so just goes */
     if (taken && unwanted.str)
         pass_on(node->e, &unwanted);
     if (taken || node->e->cluster)
@@ -134,7 +136,7 @@ static void hear(void *arg, const rl_reply *r)
         hear_ring(node, r);
     else if (is_kind(r, "subscribe"))
         d->subscribed = true;
-    else if (rl_reply_is(r, REDIS_REPLY_ERROR) && !d->subscribed)
+    else if (refuses && !d->subscribed)
         hear_refusal(d, r);
 }
 

@@ -146,6 +146,17 @@ TEST(doorbell, that_leaves_passes_on_what_has_just_been_rung)
     close_house(&h);
 }
 
+/* By an ACL without that command, or a cluster of before 7.0. */
+TEST(doorbell, that_may_not_take_leave_goes)
+{
+    house h;
+    open_house(&h);
+    begin_to_leave(&h);
+    say(&h, "-NOPERM this user has no permissions\r\n");
+    EXPECT_INT(take_turn(&h), RL_LOOP_LEAVE);
+    close_house(&h);
+}
+
 TEST(doorbell, that_leaves_waits_for_a_second_and_no_longer)
 {
     house h;
