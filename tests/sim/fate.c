@@ -379,6 +379,10 @@ static void derive(config *c, uint64_t seed)
     c->rw = seed % 6 == 1 ? (int64_t)(5 + seed / 6 % 3 * 10) : 0;
     c->grants = seed % 5 == 4 ? (int64_t)(1 + seed / 5 % 3 / 2) : 0;
     c->permits = seed % 8 == 3 ? (int64_t)(5 + seed / 8 % 3 * 10) : 0;
+    if (!c->calm && seed % 9 == 7)
+        c->full_ppm = (int64_t[]){1000, 10000}[seed / 9 % 2];
+    if (!c->calm && seed % 10 == 3)
+        c->busy_ppm = (int64_t[]){1000, 10000}[seed / 10 % 2];
     c->lend = seed % 10 == 6 ? (int64_t)(5 + seed / 10 % 3 * 10) : 0;
     c->dice = (int64_t)(seed & INT64_MAX);
 }

@@ -75,6 +75,25 @@ static void wipe_server(server *s)
         judge_shake_server(s->index);
 }
 
+static int64_t for_a_while(void)
+{
+    int64_t until = w.now + chance_skewed(&w.dice, cfg.pause_us * US);
+    judge_trouble_until(until);
+    return until;
+}
+
+static void fill_server(server *s)
+{
+    s->full_until = for_a_while();
+    trace("server %d is full until %.6f", s->index, seconds(s->full_until));
+}
+
+static void keep_server_busy(server *s)
+{
+    s->busy_until = for_a_while();
+    trace("server %d is busy until %.6f", s->index, seconds(s->busy_until));
+}
+
 static void flush_scripts(server *s)
 {
     trace("server %d forgets its scripts", s->index);
@@ -196,6 +215,8 @@ static const fault faults[] = {
     {"wipe", &cfg.wipe_ppm, wipe_server},
     {"power", &cfg.power_ppm, cut_power},
     {"flush", &cfg.flush_ppm, flush_scripts},
+    {"full", &cfg.full_ppm, fill_server},
+    {"busy", &cfg.busy_ppm, keep_server_busy},
     {"step", &cfg.step_ppm, step_clocks},
     {"foreign", &cfg.foreign_ppm, take_foreign},
     {"rotate", &cfg.rotate_ppm, login_rotate},

@@ -218,7 +218,9 @@ static void rang(server *s, const word *bell, const word *said)
     rung_things |= 1 << t;
     if (name.len < said->len) /* it was granted, in the order of the queue */
         in_a_row[t] = 0;
-    if (cfg.fair) /* there the queue does not tell who is first */
+    /* There the queue does not tell who is first; nor where it may have had no
+       room for him. */
+    if (cfg.fair || cfg.full_ppm > 0)
         return;
     const entry *queue = queue_of(s, t);
     const place *p = place_of_rung(s, t, bell, queue);

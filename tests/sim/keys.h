@@ -69,6 +69,8 @@
     X(flush_ppm, 0)  /* scripts are forgotten */                               \
     X(wipe_ppm, 0)   /* a restart without its data */                          \
     X(loading_us, 0) /* after a restart */                                     \
+    X(full_ppm, 0)   /* it has no memory for what grows, for a while, */       \
+    X(busy_ppm, 0)   /* or somebody's script runs for long */                  \
     X(step_ppm, 0)   /* clocks are put back */                                 \
     X(step_us, 1)                                                              \
     X(foreign_ppm, 0)                                                          \

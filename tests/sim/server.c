@@ -321,10 +321,21 @@ static bool is_loading(const conn *c, const word *name, text *out)
     return true;
 }
 
+/* To all but who logs in. */
+static bool is_busy(const conn *c, text *out)
+{
+    if (w.now >= c->s->busy_until)
+        return false;
+    text_print(out, "-BUSY Redis is busy running a script. You can only call "
+                    "SCRIPT KILL or SHUTDOWN NOSAVE.\r\n");
+    return true;
+}
+
 static void execute(conn *c, const word *argv, size_t n, text *out)
 {
     server_set_clock(c->s);
-    if (login_answers(c, argv, n, out))
+    c->s->store.lacks_memory = w.now < c->s->full_until;
+    if (login_answers(c, argv, n, out) || is_busy(c, out))
         return;
     if (is_loading(c, &argv[0], out))
         return;

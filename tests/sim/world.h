@@ -336,7 +336,7 @@ struct server {
     bool is_paused;
     const char *foreign; /* what somebody else has; or NULL */
     int64_t down_until;  /* NEVER: it is dead */
-    int64_t loading_until;
+    int64_t loading_until, full_until, busy_until;
     bool is_dark;   /* it is dead, and nobody says so */
     server *master; /* whom it copies; NULL: it is a master */
     event resume, foreign_ends, power_is_back;
