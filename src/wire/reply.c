@@ -61,13 +61,14 @@ static bool is_poured(const redisReadTask *task)
     return r->sink && !r->push && task->type != REDIS_REPLY_ERROR;
 }
 
-static void *pour(const redisReadTask *task, long long integer, const char *str,
-                  size_t len)
+/* RESP2 has a nil of the type of what there is not. */
+static void *pour(const redisReadTask *task, int type, long long integer,
+                  const char *str, size_t len)
 {
     rl_reply *r = task->privdata;
-    rl_cell c = {task->type, depth_of(task), integer, str};
+    rl_cell c = {type, depth_of(task), integer, str};
     if (!task->parent)
-        slot(task, task->type);
+        slot(task, type);
     return r->sink->take(r->sink, &c, len) ? &r->top : NULL;
 }
 
@@ -75,7 +76,7 @@ static void *on_string(const redisReadTask *task, char *str, size_t len)
 {
     rl_reply *r = task->privdata;
     if (is_poured(task))
-        return pour(task, 0, str, len);
+        return pour(task, task->type, 0, str, len);
     if (table_of(task))
         return rl_table_add_text(r->table, task->type, depth_of(task), str,
                                  len);
@@ -120,7 +121,7 @@ static void *on_array(const redisReadTask *task, int elements)
 {
     rl_reply *r = task->privdata;
     if (is_poured(task))
-        return pour(task, (long long)elements, NULL, 0);
+        return pour(task, task->type, (long long)elements, NULL, 0);
     if (r->table && !r->push)
         return begin_table(r, task, (long long)elements);
     if (task->parent || elements > RL_REPLY_ITEMS)
@@ -133,7 +134,7 @@ static void *on_array(const redisReadTask *task, int elements)
 static void *on_integer(const redisReadTask *task, long long value)
 {
     if (is_poured(task))
-        return pour(task, value, NULL, 0);
+        return pour(task, task->type, value, NULL, 0);
     if (table_of(task)) {
         rl_cell *c =
             rl_table_add(table_of(task), REDIS_REPLY_INTEGER, depth_of(task));
@@ -150,7 +151,7 @@ static void *on_integer(const redisReadTask *task, long long value)
 static void *on_nil(const redisReadTask *task)
 {
     if (is_poured(task))
-        return pour(task, 0, NULL, 0);
+        return pour(task, REDIS_REPLY_NIL, 0, NULL, 0);
     return table_of(task) ? (void *)rl_table_add(
                                 table_of(task), REDIS_REPLY_NIL, depth_of(task))
                           : (void *)slot(task, REDIS_REPLY_NIL);
