@@ -147,10 +147,21 @@ static const rl_transport_ops ops = {take, rl_plain_read, part};
 
 /* --- connections ---------------------------------------------------------- */
 
+/* Of connections that did not come about. */
+static void close_strays(stub *b)
+{
+    for (int i = 0; i < STUB_CONNS; i++)
+        if (!b->conn[i].of && b->conn[i].peer != -1) {
+            close(b->conn[i].peer);
+            b->conn[i].peer = -1;
+        }
+}
+
 /* Its own end comes to be known with the connection. */
 static int open_pair(stub *b)
 {
     int fds[2];
+    close_strays(b);
     EXPECT_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
     for (int i = 0; i < STUB_CONNS; i++)
         if (!b->conn[i].of && b->conn[i].peer == -1) {
@@ -185,7 +196,12 @@ rl_conn *stub_connect(stub *b)
 static redisContext *connect_to_stub(void *arg)
 {
     stub *b = arg;
-    return b->away ? NULL : redisConnectFd(open_pair(b));
+    if (b->away)
+        return NULL;
+    shim_spare_me(true);
+    redisContext *ctx = redisConnectFd(open_pair(b));
+    shim_spare_me(false);
+    return ctx;
 }
 
 static void met(void *arg, rl_conn *c)
@@ -214,6 +230,21 @@ void stub_row_add(stub *b, stub_row row)
 void stub_say(stub *b, const char *words, const char *answer)
 {
     stub_row_add(b, (stub_row){.words = words, .answer = answer});
+}
+
+void stub_say_text(stub *b, const char *words, const char *text, int nth)
+{
+    size_t size = strlen(text) + 40;
+    char *answer = malloc(size);
+    EXPECT(answer && b->texts < sizeof b->text / sizeof *b->text);
+    b->text[b->texts++] = answer;
+    snprintf(answer, size, "$%zu\r\n%s\r\n", strlen(text), text);
+    stub_row_add(b, (stub_row){.words = words, .answer = answer, .nth = nth});
+}
+
+void stub_hang_up(stub *b, const char *words, int nth)
+{
+    stub_row_add(b, (stub_row){.words = words, .nth = nth});
 }
 
 #define LISTENS(verb, len, count)                                              \
@@ -251,6 +282,9 @@ void stub_open(stub *b, rlock_client *cl)
 void stub_close(stub *b)
 {
     rlock_client_free(b->cl);
+    close_strays(b);
+    while (b->texts > 0)
+        free(b->text[--b->texts]);
     shim_clear(shim_everywhere());
 }
 

@@ -50,6 +50,8 @@ typedef struct stub {
     int64_t passed_ms;
     void (*met)(void *arg, rl_conn *c);
     void *met_arg;
+    char *text[16]; /* of answers */
+    size_t texts;
     size_t len; /* of what has been asked: a line each, each behind a '\n' */
     char log[STUB_LOG];
 } stub;
@@ -64,6 +66,10 @@ void stub_lead(stub *b, rl_node *n);
 /* What it answers from now on. */
 void stub_say(stub *b, const char *words, const char *answer);
 void stub_row_add(stub *b, stub_row row);
+/* The same: a text, of any length. */
+void stub_say_text(stub *b, const char *words, const char *text, int nth);
+/* From now on it hangs up. */
+void stub_hang_up(stub *b, const char *words, int nth);
 
 /* A connection of nobody's. */
 rl_conn *stub_connect(stub *b);
