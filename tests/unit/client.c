@@ -26,7 +26,21 @@ TEST(client, has_the_defaults_of_the_manual)
     EXPECT_STR(e->core.server, "unix:///nowhere");
     EXPECT_STR(atomic_load(&e->core.node), "unix:///nowhere");
     EXPECT(!e->core.patient && !e->core.redirects && !e->core.hears);
-    EXPECT_INT(e->node.pool->dialer.connect_timeout_ms, 1000);
+    rlock_client_free(cl);
+}
+
+TEST(client, connects_for_as_long_as_its_options_say)
+{
+    rlock_client *cl;
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    o.uri = "unix:///nowhere";
+    o.lazy = true;
+    o.connect_timeout_ms = 5;
+    EXPECT_STATUS(rlock_client_new(&o, &cl), RLOCK_OK);
+    EXPECT_INT(engine_of(cl)->node.pool->dialer.connect_timeout_ms, 5);
+    rlock_client_free(cl);
+    cl = client_of("unix:///nowhere");
+    EXPECT_INT(engine_of(cl)->node.pool->dialer.connect_timeout_ms, 1000);
     rlock_client_free(cl);
 }
 
@@ -37,14 +51,12 @@ TEST(client, is_what_its_options_say)
     o.pool_size = 3;
     o.warn_hold_ms = 7;
     o.warn_renew_late = true;
-    o.connect_timeout_ms = 5;
     o.watchdog_lease_ms = 600;
     o.max_hold_ms = 9000;
     rlock_client *cl = stub_client(&told, o);
     const rl_engine *e = engine_of(cl);
     EXPECT(e->pool_size == 3 && e->core.holds.warn_us == 7000);
     EXPECT_INT(e->core.holds.late_due_us, RL_NEVER);
-    EXPECT_INT(e->node.pool->dialer.connect_timeout_ms, 5);
     EXPECT(e->node.pool->dialer.credentials == &e->credentials);
     EXPECT_INT(e->core.holds.renewal_ms, 600);
     EXPECT_INT(e->core.holds.max_hold_ms, 9000);

@@ -320,17 +320,28 @@ static void note_event(const rlock_event *ev, void *arg)
              ev->message);
 }
 
+/* That nobody is there is to be known soon; what follows may take its time. */
+static void be_patient(rlock_client *cl, int64_t connect_ms)
+{
+    rl_engine *e = &cl->engine;
+    e->core.set.connect_timeout_ms = connect_ms;
+    e->node.pool->dialer.connect_timeout_ms = connect_ms;
+}
+
 rlock_client *stub_client(stub_events *told, rlock_options o)
 {
     rlock_client *cl;
+    int64_t connect_ms = o.connect_timeout_ms ? o.connect_timeout_ms : 1000;
     if (!o.uri)
         o.uri = "unix:///nowhere";
     o.lazy = true;
+    o.connect_timeout_ms = STUB_WAY_MS;
     if (told) {
         *told = (stub_events){.n = 0};
         o.on_event = note_event;
         o.event_arg = told;
     }
     EXPECT_STATUS(rlock_client_new(&o, &cl), RLOCK_OK);
+    be_patient(cl, connect_ms);
     return cl;
 }

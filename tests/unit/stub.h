@@ -94,6 +94,9 @@ typedef struct stub_events {
     char message[16][600];
 } stub_events;
 
+/* While it is made, a way may take so long; after that, what its options say. */
+#define STUB_WAY_MS 20
+
 /* A lazy client of nobody, with these options beside. */
 rlock_client *stub_client(stub_events *told, rlock_options o);
 
