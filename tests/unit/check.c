@@ -304,11 +304,11 @@ TEST(check, warns_of_all_that_is_found_once_it_has_passed)
     o.min_replicas = 3;
     checked_open_with(&s, &o);
     stub_say(&s.b, "EVALSHA",
-             STUB_PROBED(STUB_NO, "$11\r\nINFO is odd\r\n", STUB_NO, STUB_NO));
+             STUB_PROBED(STUB_NO, "$11\r\nINFO is 9%%\r\n", STUB_NO, STUB_NO));
     stub_say(&s.b, "SUBSCRIBE", NO_RIGHT);
     stub_say(&s.b, "UNSUBSCRIBE", NO_RIGHT);
     expect_warned(&s,
-                  TEXTS("INFO is odd",
+                  TEXTS("INFO is 9%%",
                         "2 of the 3 replicas of min_replicas are there, so no "
                         "lock is granted",
                         DEAF,
@@ -348,7 +348,7 @@ TEST(check, warns_of_nothing_when_it_fails)
     checked s;
     checked_open(&s);
     stub_say(&s.b, "EVALSHA",
-             STUB_PROBED(STUB_NO, "$11\r\nINFO is odd\r\n", STUB_NO, STUB_NO));
+             STUB_PROBED(STUB_NO, "$11\r\nINFO is 9%%\r\n", STUB_NO, STUB_NO));
     stub_say(&s.b, "PING", NULL);
     expect_fails(&s, RLOCK_EIO, "connection closed by the server");
 }

@@ -220,6 +220,11 @@ MISSING_CASE(may_be_the_keys, "-NOPERM no key\r\n", true,
              true)
 MISSING_CASE(is_not_told_where_scripts_are_refused, "-NOPERM no 'eval'\r\n",
              false, "the server answered: NOPERM no 'eval'", true)
+MISSING_CASE(is_told_as_it_is_worded,
+             STUB_PROBED("$4\r\n50%%\r\n", STUB_NO, STUB_NO, STUB_NO), true,
+             "50%%", true)
+MISSING_CASE(is_not_told_but_the_servers_words_are, "-ERR 50%% no\r\n", false,
+             "the server answered: ERR 50%% no", true)
 MISSING_CASE(is_not_told_where_the_server_can_do_nothing, "-OOM no memory\r\n",
              false, "the server answered: OOM no memory", true)
 
@@ -353,6 +358,14 @@ static void open_of_sentinels(checked *s)
     stub_say(&s->b, "ROLE", "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n");
 }
 
+static int open_connections(const checked *s)
+{
+    int n = 0;
+    for (int i = 0; i < STUB_CONNS; i++)
+        n += s->b.conn[i].of != NULL;
+    return n;
+}
+
 #define LOADING "-LOADING Redis is loading\r\n"
 
 /* Who answered first may not have known of it. */
@@ -362,9 +375,13 @@ TEST(check_server, that_sentinels_name_is_asked_for_again)
     open_of_sentinels(&s);
     stub_row_add(
         &s.b, (stub_row){.words = "EVAL return", .answer = LOADING, .nth = 1});
+    int64_t began_ms = test_now_ms();
     EXPECT_STATUS(make(&s, false), RLOCK_OK);
+    EXPECT(test_now_ms() - began_ms >= 50); /* they are given a moment */
     EXPECT_INT(stub_asked(&s.b, "EVAL return"), 2);
     EXPECT_INT(s.told.n, 0);
+    EXPECT(s.e->node.keeper.conn && !s.e->node.keeper.conn->line.failed);
+    EXPECT_INT(open_connections(&s), 2); /* one is the test's */
     checked_close(&s);
 }
 

@@ -76,6 +76,8 @@ SECOND_CASE(may_be_the_first_one, SECOND, 7, 7, 7, 1, 0)
 SECOND_CASE(may_take_the_place_of_the_first_one, SECOND, 7, 8, 9, 1, 0)
 SECOND_CASE(has_perhaps_the_number_that_it_has_elsewhere, OTHER, 7, 7, 7, 0, 1)
 SECOND_CASE(may_not_tell_the_run, "", 7, 8, 7, NOT_TOLD, 1)
+/* What the first one told is not told of it. */
+SECOND_CASE(may_tell_something_else, "x:y\r\n", 7, 8, 7, NOT_TOLD, 1)
 SECOND_CASE(may_not_tell_its_number, SECOND, 7, 0, 7, 1, NOT_TOLD)
 SECOND_CASE(comes_after_one_that_may_not_tell, SECOND, 0, 8, 7, 1, NOT_TOLD)
 SECOND_CASE(comes_before_one_that_may_not_tell, SECOND, 7, 8, 0, 1, NOT_TOLD)
@@ -88,6 +90,21 @@ TEST(servers_second, that_tells_a_word_for_its_number_tells_none)
     EXPECT_INT(only(&s)->own_connections, RLOCK_NOT_TOLD);
     close_scene(&s);
 }
+
+static void expect_second_says(const char *info)
+{
+    scene s;
+    open_well(&s);
+    stub_say(&s.b, "INFO server", info);
+    const rlock_server_info *x = only(&s);
+    EXPECT(x->same_server == NOT_TOLD && x->own_connections == 1);
+    close_scene(&s);
+}
+
+TEST_CASE(servers_second, that_may_not_be_asked_tells_no_run,
+          expect_second_says("-NOPERM no\r\n"))
+TEST_CASE(servers_second, that_tells_a_text_of_no_length_tells_no_run,
+          expect_second_says("$0\r\n\r\n"))
 
 static void go_away(stub *b, const char *words)
 {

@@ -161,7 +161,8 @@ TEST(topology, a_server_that_comes_to_be_known_is_started_where_there_are_holds)
     s.cl = stub_client(NULL, o);
     s.e = &s.cl->engine;
     atomic_store(&s.e->started, true);
-    clustered_open(&s.b, s.cl);
+    stub_open(&s.b, s.cl);
+    clustered_tell(s.e, 1, 8191);
     EXPECT(atomic_load(&master(&s, 1)->started));
     EXPECT(atomic_load(&master(&s, 2)->started));
     close_scene(&s);
@@ -261,6 +262,7 @@ static void expect_started(bool started)
 {
     scene s;
     open_at(&s, CLUSTERED, false);
+    s.b.away = true; /* whoever connects now is another thread */
     atomic_store(&s.e->started, started);
     cluster_of(&s)->told(s.e, 0, "");
     for (unsigned i = 1; i <= 2; i++)
