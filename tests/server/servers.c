@@ -15,7 +15,7 @@ enum { SEEN_MAX = 12 };
 typedef struct told {
     rlock_server_info s;
     char address[320], error[320], eviction[40], version[40], missing[200];
-    char master[320];
+    char master[320], flags[80];
 } told;
 
 typedef struct seen {
@@ -41,6 +41,7 @@ static bool copy(const rlock_server_info *s, void *arg)
     copy_text(t->version, sizeof t->version, s->version);
     copy_text(t->missing, sizeof t->missing, s->missing);
     copy_text(t->master, sizeof t->master, s->master);
+    copy_text(t->flags, sizeof t->flags, s->master_flags);
     EXPECT(s->fsync == NULL || strlen(s->fsync) > 0);
     return all->n != all->most;
 }
@@ -245,6 +246,24 @@ TEST(servers, a_master_that_is_dead_is_told_as_such_beside_the_others)
     cluster_scene_stop(&l);
 }
 
+/* What it says of itself, and what of the master. */
+static void expect_sentinel(const told *t, const char *master)
+{
+    EXPECT(t->s.role == RLOCK_SERVER_SENTINEL && t->s.status == RLOCK_OK);
+    EXPECT_CONTAINS(t->address, "redis-sentinel://");
+    EXPECT_CONTAINS(t->version, ".");
+    EXPECT(t->s.run_id != NULL && t->s.uptime_s >= 0);
+    EXPECT(t->s.rtt_p50_us > 0 && t->s.rtt_p99_us >= t->s.rtt_p50_us);
+    EXPECT_STR(t->master, master);
+    EXPECT_STR(t->flags, "master");
+    EXPECT(t->s.sentinels == 3 && t->s.sentinel_replicas == 1);
+    EXPECT(t->s.sentinels_quorum >= 1);
+    EXPECT_STR(t->missing, "not told");
+    EXPECT(t->s.databases == RLOCK_NOT_TOLD && t->s.fsync == NULL);
+    EXPECT(t->s.channels == RLOCK_NOT_TOLD && t->s.keys == RLOCK_NOT_TOLD);
+    EXPECT(t->s.same_server == RLOCK_NOT_TOLD);
+}
+
 TEST(servers, sentinels_and_the_replica_are_told_behind_the_master)
 {
     server *master = server_start_tcp(NULL), *replica = replica_start(master);
@@ -262,15 +281,8 @@ TEST(servers, sentinels_and_the_replica_are_told_behind_the_master)
     snprintf(place, sizeof place, ":%d", server_port(replica));
     EXPECT_CONTAINS(all.of[1].address, place);
     snprintf(place, sizeof place, "127.0.0.1:%d", server_port(master));
-    for (size_t i = 2; i < 5; i++) {
-        const told *t = &all.of[i];
-        EXPECT_INT(t->s.role, RLOCK_SERVER_SENTINEL);
-        EXPECT_CONTAINS(t->address, "redis-sentinel://");
-        EXPECT_STR(t->master, place);
-        EXPECT(t->s.sentinels == 3 && t->s.sentinel_replicas == 1);
-        EXPECT(t->s.sentinels_quorum >= 1);
-        EXPECT_STR(t->missing, "not told");
-    }
+    for (size_t i = 2; i < 5; i++)
+        expect_sentinel(&all.of[i], place);
     sentinels_kill(n, 1);
     all = look(s.cl);
     EXPECT_INT(all.n, 5);
