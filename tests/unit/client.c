@@ -5,6 +5,7 @@
 
 #include "handles.h"
 #include "op/core.h"
+#include "room.h"
 #include "shim.h"
 #include "stub.h"
 
@@ -220,6 +221,21 @@ TEST(client, ends_waits_for_as_long_as_they_are_cancelled)
     EXPECT(!atomic_load(&engine_of(k.cl)->core.canceled));
     EXPECT_STATUS(rlock_client_cancel(NULL, true), RLOCK_EINVAL);
     kit_close(&k);
+}
+
+/* He who is inside is told, and so is whoever comes. */
+TEST(client, ends_the_waits_that_there_are)
+{
+    guest g;
+    rlock_client *cl = client_of("unix:///nowhere");
+    rl_rooms *r = &engine_of(cl)->core.rooms;
+    enter(r, &g, &job);
+    EXPECT_STATUS(rlock_client_cancel(cl, false), RLOCK_OK);
+    EXPECT_INT(g.woken, 0);
+    EXPECT_STATUS(rlock_client_cancel(cl, true), RLOCK_OK);
+    EXPECT_INT(g.woken, 1);
+    leave(r, &g, false);
+    rlock_client_free(cl);
 }
 
 /* --- its end -------------------------------------------------------------- */

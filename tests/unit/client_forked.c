@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "client/topology.h"
 #include "clustered.h"
 #include "handles.h"
 #include "remains.h"
@@ -54,6 +55,7 @@ static void expect_freed(const char *uri, long left)
     int status;
     remains before = remains_now();
     rlock_client *cl = client_with_all(uri);
+    rl_topology_stop(&cl->engine); /* nobody is just being connected to */
     pid_t child = fork();
     if (child == 0)
         close_in_child(cl, &before, left);

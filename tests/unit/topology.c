@@ -6,6 +6,7 @@
 
 #include "clustered.h"
 #include "handles.h"
+#include "room.h"
 #include "shim.h"
 
 typedef struct scene {
@@ -274,6 +275,31 @@ TEST_CASE(topology, a_map_starts_servers_where_there_are_holds,
           expect_started(true))
 TEST_CASE(topology, a_map_starts_no_servers_where_there_are_none,
           expect_started(false))
+
+/* Who waits may have to ask the new one. */
+static void expect_looks(const char *uri, unsigned failovers, bool looks)
+{
+    scene s;
+    guest g;
+    rl_place was = {.nth = 1, .host = "a"}, is = {.nth = 2, .host = "b"};
+    open_at(&s, uri, false);
+    enter(&s.e->core.rooms, &g, &job);
+    if (s.e->cluster)
+        cluster_of(&s)->told(s.e, failovers, "b instead of a");
+    else
+        sentinels_of(&s)->failed_over(s.e, &was, &is);
+    EXPECT_INT(g.woken, looks);
+    EXPECT(!looks || g.why == RL_WAKE_LOOK);
+    leave(&s.e->core.rooms, &g, false);
+    close_scene(&s);
+}
+
+TEST_CASE(topology, a_map_with_failovers_has_waiters_look,
+          expect_looks(CLUSTERED, 1, true))
+TEST_CASE(topology, a_map_without_failovers_lets_waiters_sleep,
+          expect_looks(CLUSTERED, 0, false))
+TEST_CASE(topology, another_master_has_waiters_look,
+          expect_looks(SENTINELS, 1, true))
 
 static rl_place place(uint64_t nth, const char *host, int port)
 {
