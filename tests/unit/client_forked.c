@@ -1,6 +1,7 @@
 /* What a child frees of a client that its parent has made: all descriptors, and what
    memory was whole. */
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -112,3 +113,23 @@ TEST_CASE(client_forked, of_a_server_is_freed,
 TEST_CASE(client_forked, of_sentinels_is_freed,
           expect_freed("redis-sentinel://127.0.0.1:1/main", 5))
 TEST_CASE(client_forked, of_a_cluster_is_freed, expect_freed(CLUSTERED, 11))
+
+/* Over which a map was being told; the parent's own way to close it is another. */
+TEST(client_forked, of_a_cluster_closes_the_connection_that_asks)
+{
+    int status, fd = dup(STDOUT_FILENO);
+    rlock_client *cl = client_with_all(CLUSTERED);
+    rl_topology_stop(&cl->engine);
+    cl->engine.cluster->fd = fd;
+    pid_t child = fork();
+    if (child == 0) {
+        EXPECT_STATUS(rlock_client_close(cl, 0), RLOCK_EFORKED);
+        EXPECT_INT(fcntl(fd, F_GETFD), -1);
+        _exit(0);
+    }
+    EXPECT_INT(waitpid(child, &status, 0), child);
+    EXPECT_INT(status, 0);
+    rlock_client_free(cl);
+    EXPECT(fcntl(fd, F_GETFD) >= 0);
+    close(fd);
+}
