@@ -186,6 +186,7 @@ static void expect_no_info(const char *answer)
 
 TEST_CASE(servers, may_not_be_asked_for_info, expect_no_info("-NOPERM no\r\n"))
 TEST_CASE(servers, may_have_info_of_no_length, expect_no_info("$0\r\n\r\n"))
+TEST_CASE(servers, may_have_no_info, expect_no_info("$-1\r\n"))
 
 TEST(servers, whose_info_is_no_text_are_told_as_broken)
 {
