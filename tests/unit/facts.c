@@ -98,6 +98,16 @@ TEST(facts, of_one_that_failed_only_why_is_told)
     EXPECT(s.status == RLOCK_EIO && s.role == RLOCK_SERVER_UNKNOWN);
 }
 
+/* What a server says is no format. */
+TEST(facts, why_it_failed_is_told_word_for_word)
+{
+    rl_fault why;
+    rl_facts x = facts_of("");
+    rl_fault_set(&why, RLOCK_EIO, 0, "%s", "memory is 90%% full %d");
+    rl_facts_fail(&x, &why);
+    EXPECT_STR(x.error, "memory is 90%% full %d");
+}
+
 /* --- INFO ----------------------------------------------------------------- */
 
 TEST(facts, a_master_tells_of_itself)
@@ -114,6 +124,26 @@ TEST(facts, a_master_tells_of_itself)
     EXPECT_INT(s.lag_bytes, 100);
 }
 
+static void expect_lag(const char *one, const char *other)
+{
+    char info[200];
+    snprintf(info, sizeof info, "%s\r\n%s\r\nmaster_repl_offset:100\r\n", one,
+             other);
+    rl_facts x = facts_of(info);
+    EXPECT_INT(x.of.lag_s, 7);
+    EXPECT_INT(x.of.lag_bytes, 60);
+}
+
+TEST_CASE(facts, a_masters_lag_is_that_of_the_replica_farthest_behind,
+          expect_lag("slave0:ip=a,port=1,state=online,offset=90,lag=1",
+                     "slave1:ip=b,port=1,state=online,offset=40,lag=7"))
+TEST_CASE(facts, it_is_so_if_that_is_the_first,
+          expect_lag("slave0:ip=a,port=1,state=online,offset=40,lag=7",
+                     "slave1:ip=b,port=1,state=online,offset=90,lag=1"))
+TEST_CASE(facts, it_is_so_if_one_is_behind_in_time_and_another_in_bytes,
+          expect_lag("slave0:ip=a,port=1,state=online,offset=90,lag=7",
+                     "slave1:ip=b,port=1,state=online,offset=40,lag=1"))
+
 TEST(facts, a_master_without_replicas_has_no_lag)
 {
     rl_facts x = facts_of("role:master\r\nconnected_slaves:0\r\n");
@@ -125,6 +155,15 @@ TEST(facts, valkey_tells_its_own_version)
 {
     rl_facts x = facts_of("redis_version:7.2.4\r\nvalkey_version:8.1.0\r\n");
     EXPECT_STR(rl_facts_tell(&x).version, "8.1.0");
+}
+
+TEST(facts, of_a_longer_text_before_it_nothing_stays)
+{
+    rl_facts x = facts_of("redis_version:7.2.10\r\nvalkey_version:8.1\r\n");
+    EXPECT_STR(x.version, "8.1");
+    rl_facts_read_config(&x, "appendfsync", "everysec");
+    rl_facts_read_config(&x, "appendfsync", "no");
+    EXPECT_STR(x.fsync, "no");
 }
 
 TEST(facts, what_is_no_number_is_not_told)
@@ -234,7 +273,7 @@ TEST(facts, a_replica_that_is_not_there_yet_is_not_well)
     EXPECT(rl_facts_read_replica(INFO, 1, "rediss", &x));
     EXPECT_STR(x.address, "rediss://[::1]:6380");
     EXPECT_INT(x.of.status, RLOCK_EIO);
-    EXPECT_CONTAINS(x.error, "wait_bgsave");
+    EXPECT_STR(x.error, "its master says: wait_bgsave");
     EXPECT(!rl_facts_read_replica(INFO, 2, "redis", &x));
     EXPECT(!rl_facts_read_replica("", 0, "redis", &x));
 }
@@ -249,6 +288,27 @@ TEST(facts, a_replica_that_is_further_is_not_behind)
     EXPECT(rl_facts_read_replica("slave0:ip=a,port=1,state=online\r\n", 0,
                                  "redis", &x));
     EXPECT(x.of.lag_bytes == RLOCK_NOT_TOLD && x.of.lag_s == RLOCK_NOT_TOLD);
+}
+
+static void expect_bytes_not_told(const char *info)
+{
+    rl_facts x;
+    EXPECT(rl_facts_read_replica(info, 0, "redis", &x));
+    EXPECT(x.of.lag_bytes == RLOCK_NOT_TOLD);
+}
+
+TEST_CASE(facts, how_far_one_is_behind_is_not_known_without_the_masters_offset,
+          expect_bytes_not_told("slave0:ip=a,port=1,state=online,offset=9\r\n"))
+TEST_CASE(facts, how_far_one_is_behind_is_not_known_without_its_own_offset,
+          expect_bytes_not_told("slave0:ip=a,port=1,state=online\r\n"
+                                "master_repl_offset:8\r\n"))
+
+TEST(facts, a_replica_whose_port_is_not_told_has_port_nought)
+{
+    rl_facts x;
+    EXPECT(
+        rl_facts_read_replica("slave0:ip=a,state=online\r\n", 0, "redis", &x));
+    EXPECT_STR(x.address, "redis://a:0");
 }
 
 /* --- the others ----------------------------------------------------------- */

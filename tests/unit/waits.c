@@ -19,10 +19,20 @@ static rl_cell text_of(const char *s, int depth)
     return (rl_cell){REDIS_REPLY_STRING, depth, 0, s};
 }
 
+/* As on a line, it has no end of its own: more digits follow. */
 static bool pour(rl_sink *s, const char *text, int depth)
 {
-    rl_cell c = text_of(text, depth);
+    char said[700];
+    size_t len = (size_t)snprintf(said, sizeof said, "%s7777:", text);
+    EXPECT(len < sizeof said);
+    rl_cell c = text_of(said, depth);
     return s->take(s, &c, strlen(text));
+}
+
+static bool pour_number(rl_sink *s, int64_t n)
+{
+    rl_cell c = {REDIS_REPLY_INTEGER, 1, n, NULL};
+    return s->take(s, &c, 0);
 }
 
 static bool pour_array(rl_sink *s, int depth)
@@ -87,6 +97,8 @@ static rlock_wait told_of(const rl_waits *w, size_t i)
 {
     static rlock_holder waiter, holders[RL_WAITS_TOLD];
     rlock_wait told;
+    memset(&waiter, 'x', sizeof waiter); /* as the last one has left them */
+    memset(holders, 'x', sizeof holders);
     rl_waits_tell(w, i, &told, &waiter, holders);
     return told;
 }
@@ -131,6 +143,7 @@ TEST(waits, each_is_told_what_it_waits_for)
     } say_of[] = {{"", RLOCK_KIND_LOCK},    {"f", RLOCK_KIND_LOCK},
                   {"r", RLOCK_KIND_READ},   {"w", RLOCK_KIND_WRITE},
                   {"1", RLOCK_KIND_PERMIT}, {"1000", RLOCK_KIND_PERMIT},
+                  {"0", RLOCK_KIND_PERMIT}, {"9", RLOCK_KIND_PERMIT},
                   {"l", RLOCK_KIND_LATCH},  {"?", RLOCK_KIND_LOCK}};
     enum { N = sizeof say_of / sizeof *say_of };
     rl_waits w;
@@ -143,6 +156,86 @@ TEST(waits, each_is_told_what_it_waits_for)
         EXPECT_INT(told_of(&w, i).kind, say_of[i].kind);
     rl_waits_fini(&w);
 }
+
+TEST(waits, who_waits_for_what_is_free_is_told_as_any_other)
+{
+    rl_waits w;
+    rl_waits_init(&w);
+    begin(&w, "a");
+    say_holders(&w, NULL, 0);
+    say_waiter(&w, BY(11), "");
+    rlock_wait told = told_of(&w, 0);
+    EXPECT(!told.holder && told.n_holders == 0 && told.since_us == 2000000);
+    EXPECT_STR(told.client, UUID(7));
+    EXPECT_INT(told.waiter->tid, 11);
+    rl_waits_fini(&w);
+}
+
+TEST(waits, what_is_said_as_a_number_is_read_as_one)
+{
+    const int64_t said[] = {5000000,
+                            1,
+                            /* a holder, */ 0,
+                            2,
+                            700,
+                            /* and who waits */ 0,
+                            2000000,
+                            0,
+                            3,
+                            0};
+    rl_waits w;
+    rl_waits_init(&w);
+    rl_waits_begin(&w, name_of(&w, "a"));
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+        EXPECT(pour_number(&w.reply, said[i]));
+    EXPECT_INT(w.n, 1);
+    rlock_wait told = told_of(&w, 0);
+    EXPECT(told.since_us == 2000000 && told.waited_ms == 3000);
+    EXPECT(told.rank == 3 && told.kind == RLOCK_KIND_LOCK);
+    EXPECT(told.n_holders == 1 && told.holder->count == 2);
+    EXPECT_INT(told.holder->ttl_ms, 700);
+    EXPECT_STR(told.holder->raw, ""); /* these are no texts */
+    EXPECT_STR(told.client, "");
+    EXPECT(!told.waiter);
+    rl_waits_fini(&w);
+}
+
+/* Of more digits than any number has the first are read. */
+TEST(waits, a_number_that_is_too_long_is_cut)
+{
+    rl_waits w;
+    rl_waits_init(&w);
+    rl_waits_begin(&w, name_of(&w, "a"));
+    EXPECT(pour(&w.reply, "000000000000000000000012", 1));
+    EXPECT_INT(w.next.clock_us, 1);
+    rl_waits_begin(&w, name_of(&w, "a"));
+    EXPECT(pour(&w.reply, "00000000000000000000001", 1));
+    EXPECT_INT(w.next.clock_us, 1);
+    rl_waits_fini(&w);
+}
+
+static void expect_client(const char *bell, const char *client)
+{
+    rl_waits w;
+    rl_waits_init(&w);
+    begin(&w, "a");
+    say_holders(&w, NULL, 0);
+    EXPECT(pour(&w.reply, bell, 1) && pour(&w.reply, "2000000", 1) &&
+           pour(&w.reply, BY(11), 1) && pour(&w.reply, "3", 1) &&
+           pour(&w.reply, "", 1));
+    EXPECT_STR(told_of(&w, 0).client, client);
+    rl_waits_fini(&w);
+}
+
+TEST_CASE(waits, a_client_is_known_by_the_end_of_its_bell,
+          expect_client("any:prefix:" UUID(3), UUID(3)))
+TEST_CASE(waits, a_client_whose_bell_is_a_uuid_is_known_by_it,
+          expect_client(UUID(3), UUID(3)))
+TEST_CASE(waits, of_another_programs_client_the_whole_bell_is_told,
+          expect_client("the bell of another program: x" UUID(3),
+                        "the bell of another program: x" UUID(3)))
+TEST_CASE(waits, of_another_programs_client_a_short_bell_is_told,
+          expect_client("bell", "bell"))
 
 /* Of thousands so many as can be read. */
 TEST(waits, all_who_have_it_are_told_up_to_a_number)
@@ -199,6 +292,34 @@ TEST(waits, nobody_has_waited_for_less_than_nothing)
     EXPECT_INT(told.waited_ms, 0);
     rl_waits_fini(&w);
 }
+
+static void expect_raw(size_t said, size_t told)
+{
+    static const rlock_holder none;
+    char id[sizeof none.raw + 2];
+    const char *holder = id;
+    rl_waits w;
+    rl_waits_init(&w);
+    memset(id, 'y', said);
+    id[said] = '\0';
+    begin(&w, "a");
+    say_holders(&w, &holder, 1);
+    say_waiter(&w, BY(11), "");
+    const rlock_holder *h = told_of(&w, 0).holder;
+    EXPECT_INT(strspn(h->raw, "y"), told);
+    EXPECT(memcmp(h->raw + told, none.raw, sizeof none.raw - told) == 0);
+    EXPECT_STR(h->host, "");
+    rl_waits_fini(&w);
+}
+
+/* Nor is anything behind it. */
+TEST_CASE(waits, of_a_holder_nothing_else_is_told, expect_raw(9, 9))
+TEST_CASE(waits, the_longest_holder_is_told_whole,
+          expect_raw(sizeof((rlock_holder *)0)->raw - 1,
+                     sizeof((rlock_holder *)0)->raw - 1))
+TEST_CASE(waits, a_longer_holder_is_cut,
+          expect_raw(sizeof((rlock_holder *)0)->raw,
+                     sizeof((rlock_holder *)0)->raw - 1))
 
 TEST(waits, what_is_not_known_is_null)
 {
@@ -267,6 +388,20 @@ TEST(waits, circles_with_somebody_in_common_have_one_number)
     rl_waits_fini(&w);
 }
 
+TEST(waits, a_circle_that_leads_into_another_is_one_by_itself)
+{
+    rl_waits w;
+    rl_waits_init(&w);
+    say(&w, "a", BY(10), BY(11));
+    say(&w, "b", BY(11), BY(10));
+    say_read(&w, "c", BY(10), BY(21), BY(20));
+    say(&w, "d", BY(20), BY(21));
+    EXPECT(rl_waits_find_circles(&w));
+    EXPECT(circle(&w, 0) == 1 && circle(&w, 1) == 1);
+    EXPECT(circle(&w, 2) == 2 && circle(&w, 3) == 2);
+    rl_waits_fini(&w);
+}
+
 /* Another one may give his back. */
 TEST(waits, who_waits_for_permits_is_in_no_circle)
 {
@@ -312,7 +447,40 @@ TEST(waits, threads_with_a_number_in_two_processes_are_two)
     rl_waits_fini(&w);
 }
 
+/* One that holds what it waits for itself: is it known to be one thread? */
+static void expect_alone(const char *holder, const char *waiter, bool known)
+{
+    rl_waits w;
+    rl_waits_init(&w);
+    say(&w, "a", holder, waiter);
+    EXPECT(rl_waits_find_circles(&w));
+    EXPECT_INT(circle(&w, 0), known);
+    rl_waits_fini(&w);
+}
+
+TEST_CASE(waits, a_thread_is_known_by_what_is_before_the_uuid,
+          expect_alone("h:" UUID(1), "h:" UUID(2), true))
+TEST_CASE(waits, who_names_no_thread_is_in_no_circle,
+          expect_alone("another's", "another's", false))
+TEST_CASE(waits, a_uuid_alone_names_no_thread,
+          expect_alone(UUID(1), UUID(1), false))
+TEST_CASE(waits, a_long_name_of_another_program_is_no_thread,
+          expect_alone("another program's own x" UUID(1),
+                       "another program's own x" UUID(1), false))
+
 /* --- what goes wrong ------------------------------------------------------ */
+
+TEST(waits, without_memory_no_circle_is_looked_for)
+{
+    rl_waits w;
+    rl_waits_init(&w);
+    say(&w, "a", BY(10), BY(10));
+    shim_fail(shim_here(), SHIM_ALLOC, 1, 1, ENOMEM);
+    bool found = rl_waits_find_circles(&w);
+    shim_clear(shim_here());
+    EXPECT(!found && circle(&w, 0) == 0);
+    rl_waits_fini(&w);
+}
 
 TEST(waits, replies_of_another_shape_are_refused)
 {
@@ -325,6 +493,8 @@ TEST(waits, replies_of_another_shape_are_refused)
     EXPECT(!pour(&w.reply, "-1", 1)); /* so many have it */
     rl_waits_begin(&w, name_of(&w, "a"));
     EXPECT(pour(&w.reply, "5000000", 1) && !pour(&w.reply, "1000001", 1));
+    rl_waits_begin(&w, name_of(&w, "a"));
+    EXPECT(pour(&w.reply, "5000000", 1) && pour(&w.reply, "1000000", 1));
     rl_waits_fini(&w);
 }
 
