@@ -1,106 +1,5 @@
 /* Jobs that have been started: who goes on when, also where memory runs out. */
-#include <errno.h>
-
-#include "base/clock.h"
-#include "run/async.h"
-#include "run/desk.h"
-#include "shim.h"
-#include "test.h"
-
-/* Nobody sleeps as long as that. */
-#define LONG_US INT64_C(60000000)
-
-typedef struct stage {
-    rl_loop loop;
-    rl_async a;
-} stage;
-
-/* A job of one operation that only sleeps, so often. */
-typedef struct sleeper {
-    rl_started s;
-    rl_job job;
-    rl_op op;
-    int sleeps, resumed, overs;
-    rl_wake calls; /* it is woken by that as it is about to sleep */
-    rl_wake why;   /* the latest */
-    unsigned rung;
-} sleeper;
-
-static rl_next resume(rl_op *op, rl_wake why, int64_t now_us)
-{
-    sleeper *x = RL_CONTAINER(op, sleeper, op);
-    x->resumed++;
-    x->why = why;
-    x->rung = op->rung;
-    op->rung = 0;
-    if (x->resumed > x->sleeps)
-        return RL_DONE;
-    if (x->calls != RL_WAKE_NONE)
-        op->waker->wake(op->waker, x->calls, 0);
-    x->calls = RL_WAKE_NONE;
-    op->sleep_us = now_us + LONG_US;
-    return RL_SLEEP;
-}
-
-static rl_op *no_more(rl_job *j)
-{
-    return rl_job_over(j, RLOCK_OK);
-}
-
-static rl_op *first(rl_job *j)
-{
-    return rl_job_ask(j, &RL_CONTAINER(j, sleeper, job)->op, no_more);
-}
-
-static void over(rl_started *s)
-{
-    RL_CONTAINER(s, sleeper, s)->overs++;
-}
-
-static void open_stage(stage *g)
-{
-    memset(g, 0, sizeof *g);
-    rl_loop_init(&g->loop);
-    EXPECT(rl_loop_open(&g->loop));
-    rl_async_init(&g->a, &g->loop, NULL);
-    EXPECT(rl_async_furnish(&g->a));
-}
-
-static void close_stage(stage *g)
-{
-    EXPECT(g->a.jobs == 0 && g->a.at_desks == 0);
-    rl_async_fini(&g->a, false);
-    rl_loop_stop(&g->loop);
-    rl_loop_fini(&g->loop, false);
-}
-
-static void drive_at(stage *g, int64_t now_us)
-{
-    g->a.most_steps = 100;
-    rl_async_take_inbox(&g->a);
-    rl_async_take_woken(&g->a);
-    rl_async_take_due(&g->a, now_us);
-    rl_async_admit(&g->a);
-}
-
-static void drive(stage *g)
-{
-    drive_at(g, rl_now_us());
-}
-
-static void start(stage *g, sleeper *x, int sleeps)
-{
-    *x = (sleeper){
-        .job = {.next = first}, .op = {.resume = resume}, .sleeps = sleeps};
-    x->s.job = &x->job;
-    x->s.over = over;
-    rl_async_put(&g->a, &x->s);
-}
-
-static void lose_memory(void)
-{
-    shim_fail(shim_here(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
-}
+#include "stage.h"
 
 static void expect_over(const sleeper *x, int resumed, rl_wake why)
 {
@@ -204,6 +103,195 @@ TEST(started, who_is_woken_as_he_lies_down_goes_on)
     close_stage(&g);
 }
 
+/* Without it, nobody could be told of who falls asleep. */
+TEST(started, room_to_sleep_is_had_before_it_begins)
+{
+    stage g;
+    sleeper x;
+    open_stage(&g);
+    start(&g, &x, 1);
+    rl_async_take_inbox(&g.a);
+    lose_memory();
+    g.a.most_steps = 1;
+    rl_async_admit(&g.a);
+    shim_clear(shim_here());
+    EXPECT(x.resumed == 1 && x.s.reserved && x.s.due.at);
+    drive_at(&g, x.s.due.due_us);
+    expect_over(&x, 2, RL_WAKE_NONE);
+    close_stage(&g);
+}
+
+/* --- again and again ------------------------------------------------------ */
+
+TEST(started, a_ring_ends_one_sleep)
+{
+    stage g;
+    sleeper x;
+    open_stage(&g);
+    start(&g, &x, 2);
+    drive(&g);
+    x.s.waker.wake(&x.s.waker, RL_WAKE_RUNG, 3);
+    for (int i = 0; i < 2; i++)
+        drive(&g);
+    EXPECT(x.resumed == 2 && x.why == RL_WAKE_RUNG && x.rung == 1 << 3);
+    drive_at(&g, x.s.due.due_us);
+    expect_over(&x, 3, RL_WAKE_NONE);
+    EXPECT_INT(x.rung, 0);
+    close_stage(&g);
+}
+
+TEST(started, what_rang_as_he_lay_down_ends_that_sleep_alone)
+{
+    stage g;
+    sleeper x;
+    open_stage(&g);
+    start(&g, &x, 2);
+    x.calls = RL_WAKE_RUNG;
+    for (int i = 0; i < 3; i++)
+        drive(&g);
+    EXPECT(x.resumed == 2 && x.why == RL_WAKE_RUNG && x.overs == 0);
+    drive_at(&g, x.s.due.due_us);
+    expect_over(&x, 3, RL_WAKE_NONE);
+    close_stage(&g);
+}
+
+/* It waits for somebody, and sleeps on until he wakes it. */
+TEST(started, who_is_canceled_is_told_so_each_time_and_may_sleep_on)
+{
+    stage g;
+    sleeper x;
+    open_stage(&g);
+    start(&g, &x, 2);
+    drive(&g);
+    rl_started_cancel(&x.s);
+    for (int i = 0; i < 3; i++)
+        drive(&g);
+    EXPECT(x.resumed == 2 && x.why == RL_WAKE_CANCEL && x.rung == 0);
+    x.s.waker.wake(&x.s.waker, RL_WAKE_LOOK, 0);
+    drive(&g);
+    expect_over(&x, 3, RL_WAKE_CANCEL);
+    close_stage(&g);
+}
+
+/* Behind it nobody is there who could be woken. */
+static void expect_end_alone(rl_wake calls)
+{
+    stage g;
+    sleeper x;
+    open_stage(&g);
+    start(&g, &x, 0);
+    x.calls = calls;
+    drive(&g);
+    expect_over(&x, 1, RL_WAKE_NONE);
+    EXPECT(rl_list_is_empty(&g.a.woken));
+    x.s.waker.wake(&x.s.waker, RL_WAKE_LOOK, 0);
+    EXPECT(rl_list_is_empty(&g.a.woken));
+    drive(&g);
+    expect_over(&x, 1, RL_WAKE_NONE);
+    close_stage(&g);
+}
+
+TEST_CASE(started, who_is_over_is_woken_no_more, expect_end_alone(RL_WAKE_NONE))
+TEST_CASE(started, who_is_woken_as_he_ends_has_ended,
+          expect_end_alone(RL_WAKE_RUNG))
+
+TEST(started, who_drives_is_called_by_what_has_come)
+{
+    stage g;
+    sleeper x;
+    open_stage(&g);
+    start(&g, &x, 1);
+    drive(&g);
+    g.a.called = false;
+    g.a.sleeps_us = rl_now_us() + LONG_US;
+    x.s.waker.wake(&x.s.waker, RL_WAKE_LOOK, 0);
+    EXPECT(g.a.called);
+    drive(&g);
+    expect_over(&x, 2, RL_WAKE_LOOK);
+    close_stage(&g);
+}
+
+/* --- one operation after the other ---------------------------------------- */
+
+/* The first one sleeps, and so does the second. */
+static void start_two(stage *g, sleeper x[2], int sleeps)
+{
+    x[1] = sleeper_of(sleeps);
+    start(g, &x[0], sleeps);
+    x[0].then = &x[1];
+}
+
+TEST(started, a_cancel_is_told_to_the_next_operation_too)
+{
+    stage g;
+    sleeper x[2];
+    open_stage(&g);
+    start_two(&g, x, 1);
+    drive(&g);
+    rl_started_cancel(&x[0].s);
+    drive(&g);
+    EXPECT(x[0].resumed == 2 && x[0].why == RL_WAKE_CANCEL);
+    EXPECT(x[1].resumed == 2 && x[1].why == RL_WAKE_CANCEL);
+    EXPECT_INT(x[0].overs, 1);
+    close_stage(&g);
+}
+
+TEST(started, that_the_client_closes_is_told_to_the_next_operation_too)
+{
+    stage g;
+    sleeper x[2];
+    open_stage(&g);
+    start_two(&g, x, 1);
+    drive(&g);
+    rl_async_close_waits(&g.a);
+    drive(&g);
+    EXPECT(x[0].resumed == 2 && x[0].why == RL_WAKE_CLOSE);
+    EXPECT(x[1].resumed == 2 && x[1].why == RL_WAKE_CLOSE);
+    EXPECT_INT(x[0].overs, 1);
+    close_stage(&g);
+}
+
+TEST(started, what_rang_for_one_operation_is_not_told_to_the_next)
+{
+    stage g;
+    sleeper x[2];
+    open_stage(&g);
+    start_two(&g, x, 1);
+    drive(&g);
+    x[0].s.waker.wake(&x[0].s.waker, RL_WAKE_RUNG, 2);
+    drive(&g);
+    EXPECT(x[0].resumed == 2 && x[0].why == RL_WAKE_RUNG);
+    EXPECT(x[1].resumed == 1 && x[1].why == RL_WAKE_NONE);
+    drive_at(&g, x[0].s.due.due_us);
+    EXPECT(x[1].resumed == 2 && x[1].why == RL_WAKE_NONE && x[1].rung == 0);
+    EXPECT_INT(x[0].overs, 1);
+    close_stage(&g);
+}
+
+static int tellings;
+
+static void count_telling(rl_op *op)
+{
+    (void)op;
+    tellings++;
+}
+
+TEST(started, what_the_program_is_to_be_told_is_as_it_lies_down)
+{
+    stage g;
+    sleeper x;
+    open_stage(&g);
+    start(&g, &x, 1);
+    x.op.tell = count_telling;
+    tellings = 0;
+    drive(&g);
+    EXPECT(tellings == 1 && !x.op.tell && x.resumed == 1);
+    drive_at(&g, x.s.due.due_us);
+    expect_over(&x, 2, RL_WAKE_NONE);
+    EXPECT_INT(tellings, 1);
+    close_stage(&g);
+}
+
 /* --- legs of several servers ---------------------------------------------- */
 
 TEST(started, without_memory_one_has_the_spare_legs)
@@ -218,6 +306,38 @@ TEST(started, without_memory_one_has_the_spare_legs)
     shim_clear(shim_here());
     expect_over(&x, 1, RL_WAKE_NONE);
     EXPECT(g.a.spare);
+    close_stage(&g);
+}
+
+TEST(started, while_one_sleeps_another_has_the_spare_legs)
+{
+    stage g;
+    sleeper x;
+    open_stage(&g);
+    start(&g, &x, 1);
+    x.op.several = true;
+    lose_memory();
+    drive(&g);
+    shim_clear(shim_here());
+    EXPECT(x.resumed == 1 && x.overs == 0 && g.a.spare);
+    rl_started_cancel(&x.s);
+    drive(&g);
+    expect_over(&x, 2, RL_WAKE_CANCEL);
+    close_stage(&g);
+}
+
+TEST(started, the_next_operation_has_the_spare_legs_of_the_last)
+{
+    stage g;
+    sleeper x[2];
+    open_stage(&g);
+    start_two(&g, x, 0);
+    x[0].op.several = x[1].op.several = true;
+    lose_memory();
+    drive(&g);
+    shim_clear(shim_here());
+    expect_over(&x[0], 1, RL_WAKE_NONE);
+    EXPECT_INT(x[1].resumed, 1);
     close_stage(&g);
 }
 
