@@ -62,6 +62,7 @@ static told *tell(unsigned flags, const answer *a)
     rl_found_init(&t.f, flags);
     EXPECT(note(&t.f, "a", a) && rl_found_sort(&t.f));
     EXPECT_INT(t.f.n, 1);
+    memset(&t.h, 'x', sizeof t.h); /* as another lock has left it */
     rl_found_tell(&t.f, 0, &t.l, &t.h);
     EXPECT_STR(t.l.name, "a");
     EXPECT_INT(t.l.name_len, 1);
@@ -75,6 +76,17 @@ static void expect_nothing(unsigned flags, const answer *a)
     EXPECT(note(&f, "a", a));
     EXPECT_INT(f.n, 0);
     rl_found_fini(&f);
+}
+
+static size_t names_after(const char *name, const answer *a)
+{
+    rl_found f;
+    rl_found_init(&f, 0);
+    EXPECT(note(&f, name, a));
+    size_t n = f.names.n - 1;
+    EXPECT(n == 0 || f.names.at[1].guessed);
+    rl_found_fini(&f);
+    return n;
 }
 
 #define HELD(...) tell(0, &(answer){__VA_ARGS__})
@@ -114,6 +126,17 @@ TEST(found, of_those_who_read_one_is_told_and_how_many_there_are)
     rl_found_fini(&t->f);
 }
 
+TEST(found, one_who_reads_alone_is_told_as_one)
+{
+    told *t = HELD(2, OURS, "read 1", 700, 0, NULL);
+    EXPECT_INT(t->l.kind, RLOCK_KIND_READ);
+    EXPECT(t->l.holders_in_all == 1 && t->h.count == 1);
+    rl_found_fini(&t->f);
+}
+
+NO_LOCK(who_reads_a_hash_without_a_mode_is_none, 1, OURS, "read 1", 700, 1,
+        NULL)
+
 TEST(found, who_writes_is_told_alone_although_he_reads_too)
 {
     told *t = HELD(3, UUID ":117", "write 1", 700, 0, NULL);
@@ -124,7 +147,7 @@ TEST(found, who_writes_is_told_alone_although_he_reads_too)
 
 NO_LOCK(a_mode_alone_is_no_lock, 1, "read", "read x", 700, 0, NULL)
 NO_LOCK(a_hash_with_a_mode_and_no_holder_is_no_lock, 2, "color", "read 7", 700,
-        0, NULL)
+        1, NULL)
 NO_LOCK(a_mode_that_begins_as_one_who_reads_is_no_lock, 2, OURS, "reads1 7",
         700, 0, NULL)
 NO_LOCK(a_mode_that_begins_as_one_who_writes_is_no_lock, 2, OURS, "writes1 7",
@@ -153,6 +176,36 @@ TEST(found, a_clock_that_was_put_back_holds_nothing_for_less_than_no_time)
     EXPECT_INT(t->l.held_ms, 0);
     rl_found_fini(&t->f);
 }
+
+TEST(found, the_smallest_token_is_one)
+{
+    told *t = HELD(1, OURS, "1", 700, 0, "1");
+    EXPECT(t->l.token == 1 && t->l.held_ms == 1799999999999);
+    rl_found_fini(&t->f);
+    t = tell(RLOCK_SCAN_IDLE, &(answer){.pttl = -2, .token = "1"});
+    EXPECT(t->l.token == 1 && !t->l.holders);
+    rl_found_fini(&t->f);
+    EXPECT_INT(names_after("a", &(answer){.token = "1"}), 1);
+}
+
+static void expect_raw(size_t said, size_t told_of)
+{
+    static const rlock_holder none;
+    char id[sizeof none.raw + 2];
+    memset(id, 'y', said);
+    id[said] = '\0';
+    told *t = HELD(-1, id, "1", 700, 0, NULL);
+    EXPECT_INT(strspn(t->h.raw, "y"), told_of);
+    EXPECT(memcmp(t->h.raw + told_of, none.raw, sizeof none.raw - told_of) ==
+           0);
+    EXPECT_STR(t->h.host, "");
+    rl_found_fini(&t->f);
+}
+
+/* Nor is anything behind it. */
+TEST_CASE(found, of_a_holder_nothing_else_is_told, expect_raw(9, 9))
+TEST_CASE(found, the_longest_holder_is_told_whole, expect_raw(511, 511))
+TEST_CASE(found, a_longer_holder_is_cut, expect_raw(512, 511))
 
 TEST(found, a_token_that_is_none_is_not_known)
 {
@@ -198,6 +251,33 @@ TEST(found, a_timestamp_of_another_program_is_too)
     rl_found_fini(&t->f);
 }
 
+/* The clock says 1800000000. */
+TEST(found, a_timestamp_is_held_in_its_last_moment)
+{
+    told *t = HELD(-1, "1800000000", "1", -1, 0, NULL);
+    EXPECT_INT(t->l.layout, RLOCK_LAYOUT_TIMESTAMP);
+    EXPECT(t->l.ttl_ms == 0 && t->l.n_holders == 1);
+    rl_found_fini(&t->f);
+}
+
+static void expect_text(const char *text, bool is_text)
+{
+    told *t = HELD(-1, text, "1", -1, 0, NULL);
+    EXPECT((t->l.layout == RLOCK_LAYOUT_STRING) == is_text);
+    rl_found_fini(&t->f);
+}
+
+TEST_CASE(found, a_timestamp_may_have_13_digits,
+          expect_text("1800000000000", false))
+TEST_CASE(found, a_timestamp_that_is_broken_by_a_letter_is_a_text,
+          expect_text("1800000001x5", true))
+
+NO_LOCK(a_number_of_14_digits_is_a_count, -1, "18000000000000", "1", -1, 1,
+        NULL)
+NO_LOCK(a_number_of_9_digits_is_a_count, -1, "180000000", "1", -1, 1, NULL)
+NO_LOCK(a_timestamp_of_a_moment_ago_is_free, -1, "1799999999.999", "1", -1, 0,
+        NULL)
+NO_LOCK(the_first_timestamp_of_all_is_free, -1, "0000000000", "1", -1, 0, NULL)
 NO_LOCK(a_timestamp_that_has_passed_is_free, -1, "1799999999", "1", -1, 0, NULL)
 
 /* Of a latch, or of a semaphore. */
@@ -245,17 +325,6 @@ TEST(found, one_that_was_never_held_is_not)
 
 /* --- names in braces ------------------------------------------------------ */
 
-static size_t names_after(const char *name, const answer *a)
-{
-    rl_found f;
-    rl_found_init(&f, 0);
-    EXPECT(note(&f, name, a));
-    size_t n = f.names.n - 1;
-    EXPECT(n == 0 || f.names.at[1].guessed);
-    rl_found_fini(&f);
-    return n;
-}
-
 TEST(found, who_has_the_token_may_be_one_in_braces)
 {
     EXPECT_INT(names_after("a", &(answer){.token = BEFORE}), 1);
@@ -300,6 +369,39 @@ TEST(found, a_permit_of_another_program_is_foreign)
     rl_found_fini(&t->f);
 }
 
+TEST(found, of_permits_there_may_be_more_than_a_few)
+{
+    told *t = HELD(2, OURS, "permits 10 29", 700, 0, "");
+    EXPECT(t->h.count == 10 && t->l.available == 29);
+    rl_found_fini(&t->f);
+}
+
+NO_LOCK(what_begins_as_permits_do_is_none, 3, OURS, "permits:2 5", 700, 1, "")
+
+/* A key with that end tells of a semaphore, and of nothing else. */
+static size_t told_by_permits(const answer *a)
+{
+    rl_found f;
+    rl_reply r = reply_of(a);
+    rl_found_init(&f, RLOCK_SCAN_IDLE);
+    rl_name lock = {.text = rl_names_keep(&f.names, "a", 1),
+                    .len = 1,
+                    .guessed = true,
+                    .permits = true};
+    EXPECT(rl_found_note(&f, lock, &r));
+    size_t n = f.n;
+    rl_found_fini(&f);
+    return n;
+}
+
+TEST(found, what_was_guessed_of_permits_is_told_if_it_is_a_semaphore)
+{
+    EXPECT_INT(told_by_permits(&(answer){1, OURS, "permits 1 2", 7, 0, ""}), 1);
+    EXPECT_INT(told_by_permits(&(answer){1, OURS, "1", 700, 1, BEFORE}), 0);
+    EXPECT_INT(told_by_permits(&(answer){-1, OURS, "1", 700, 1, BEFORE}), 0);
+    EXPECT_INT(told_by_permits(&(answer){.pttl = -2, .waiting = 1}), 0);
+}
+
 TEST(found, a_semaphore_that_is_waited_for_is_told_also_if_nobody_has_some)
 {
     told *t = HELD(0, "", "permits 0 2", -1, 1, "");
@@ -327,6 +429,36 @@ TEST(found, they_are_told_by_name_and_each_once)
     EXPECT(l.holders == &h);
     rl_found_tell(&f, 1, &l, &h);
     EXPECT_STR(l.name, "b");
+    rl_found_fini(&f);
+}
+
+/* A slot that moves may be at two servers. */
+static void expect_kept(const char *first, const char *second)
+{
+    rl_found f;
+    rlock_lock_info l;
+    rlock_holder h;
+    rl_found_init(&f, 0);
+    EXPECT(note(&f, "a", &(answer){1, OURS, "1", 1, 0, first}));
+    EXPECT(note(&f, "a", &(answer){1, OURS, "1", 1, 0, second}));
+    EXPECT(rl_found_sort(&f));
+    EXPECT_INT(f.n, 1);
+    rl_found_tell(&f, 0, &l, &h);
+    EXPECT_INT(l.token, 1799999998500000);
+    rl_found_fini(&f);
+}
+
+TEST_CASE(found, of_two_that_are_held_the_later_is_told,
+          expect_kept("1799999998400000", BEFORE))
+TEST_CASE(found, of_two_that_are_held_the_later_is_told_if_it_came_first,
+          expect_kept(BEFORE, "1799999998400000"))
+
+TEST(found, of_nothing_there_is_nothing_to_tell)
+{
+    rl_found f;
+    rl_found_init(&f, 0);
+    EXPECT(rl_found_sort(&f));
+    EXPECT_INT(f.n, 0);
     rl_found_fini(&f);
 }
 
@@ -400,3 +532,21 @@ TEST_CASE(found, without_memory_nothing_is_kept,
           expect_lacking(&(answer){1, OURS, "1", 700, 0, BEFORE}))
 TEST_CASE(found, without_memory_nobody_is_guessed,
           expect_lacking(&(answer){.token = BEFORE}))
+
+static void expect_unsorted(int which)
+{
+    rl_found f;
+    rl_found_init(&f, 0);
+    EXPECT(note(&f, "b", &(answer){1, OURS, "1", 700, 0, BEFORE}));
+    EXPECT(note(&f, "a", &(answer){1, OURS, "1", 700, 0, BEFORE}));
+    shim_fail(shim_here(), SHIM_ALLOC, which, which, ENOMEM);
+    bool sorted = rl_found_sort(&f);
+    shim_clear(shim_here());
+    EXPECT(!sorted);
+    rl_found_fini(&f);
+}
+
+TEST_CASE(found, without_memory_for_their_names_they_are_not_sorted,
+          expect_unsorted(1))
+TEST_CASE(found, without_memory_for_the_sorted_they_are_not_sorted,
+          expect_unsorted(2))
