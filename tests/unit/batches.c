@@ -169,6 +169,9 @@ TEST(batches, a_node_that_restarts_before_it_answers_is_asked_once_it_may_vote)
     restart(&s);
     rl_nodes_set_policy(&s.nodes, true, s.p.now_us);
     EXPECT_INT(ask(&s), 0);
+    EXPECT_INT(s.h->work.due_us,
+               s.p.now_us +
+                   rl_hold_renewal_period_us(&s.e.core.holds, s.h, s.p.now_us));
     play_pass(&s.p, LEASE_MS * MS);
     rl_nodes_set_policy(&s.nodes, true, s.p.now_us);
     EXPECT(asks_only(&s, rl_hold_layout(s.h)->acquire));
@@ -409,6 +412,27 @@ TEST(batches, a_count_down_whose_mark_may_be_gone_is_not_asked_for_again)
     expect_ended(&s);
 }
 
+/* Of a vote no deadline has passed that it could miss. */
+TEST(batches, a_vote_may_be_sent_at_any_time)
+{
+    shift s;
+    open_vacant(&s);
+    rl_batches_push_due(&s.e.node, s.p.now_us);
+    EXPECT_INT(line(&s)->pending, 1);
+    EXPECT(rl_batches_may_send(&s.e.node.keeper, s.p.now_us + 1000000 * MS));
+    close_shift(&s);
+}
+
+TEST(batches, what_is_nobodys_any_more_is_lost_before_it_is_renewed)
+{
+    shift s;
+    open_held(&s);
+    EXPECT(rl_group_move(s.g, RL_GROUP_OWNED, RL_GROUP_LOST));
+    EXPECT_INT(ask(&s), 0);
+    EXPECT(s.h->state == RL_LOST && s.h->loss == RL_LOSS_GROUP);
+    close_shift(&s);
+}
+
 /* --- renewals ------------------------------------------------------------- */
 
 /* An extend that gave up waiting for it turns renewal on again. */
@@ -475,6 +499,8 @@ TEST(batches, one_that_is_used_again_is_as_new)
     b->compare = b->bare = true;
     b->replicas = 1;
     b->send_by_us = s.p.now_us;
+    b->next = b;
+    b->n = 3;
     rl_batch_put(b);
     rl_batch *again[64];
     bool met = false;
@@ -485,6 +511,7 @@ TEST(batches, one_that_is_used_again_is_as_new)
     }
     EXPECT(met && b->detour == 0 && !b->compare && !b->bare);
     EXPECT(b->replicas == 0 && b->send_by_us == RL_NEVER && b->n == 0);
+    EXPECT(!b->next);
     while (n > 0)
         rl_batch_put(again[--n]);
     engine_close(&s.e, s.p.now_us);

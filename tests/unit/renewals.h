@@ -7,7 +7,7 @@
 
 #include "engine.h"
 
-#define MOST 120
+#define MOST 600
 
 typedef struct round {
     play p; /* who owns the holds */
