@@ -1,7 +1,10 @@
 /* The table of families, what it reads, and labels as they are written. */
 #include "client/figures.h"
 
+#include <errno.h>
+
 #include "hold.h"
+#include "shim.h"
 #include "wait.h"
 
 typedef struct wanted {
@@ -330,6 +333,20 @@ TEST(figures, before_there_is_a_name_the_others_are_told)
     rl_figures f = read_at(&p);
     EXPECT_INT(search(&f, "rlock_held", NULL, NULL).found, 1);
     EXPECT_INT(named_figure(&f, "rlock_held", "other", NULL), 0);
+    rl_figures_fini(&f);
+    play_close(&p);
+}
+
+TEST(figures, without_memory_for_the_names_nothing_is_read)
+{
+    play p;
+    rl_figures f;
+    play_open(&p, 1);
+    EXPECT(rl_stats_name(&play_core(&p, 0)->stats, 2));
+    shim_fail(shim_here(), SHIM_ALLOC, 1, 1, ENOMEM);
+    bool read = rl_figures_read(&f, play_core(&p, 0), p.now_us);
+    shim_clear(shim_here());
+    EXPECT(!read && !f.names);
     rl_figures_fini(&f);
     play_close(&p);
 }

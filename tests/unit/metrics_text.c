@@ -198,3 +198,54 @@ TEST(metrics_text, the_largest_numbers_are_whole)
     EXPECT_CONTAINS(text,
                     "\nrlock_waited_seconds_total 18446744073709.551615\n");
 }
+
+/* It goes in pieces, wherever these end. */
+TEST(metrics_text, of_many_clients_each_line_is_whole)
+{
+    static char lines[sizeof r.text];
+    rl_figures f[6];
+    for (size_t i = 0; i < 6; i++)
+        f[i] = figures_of("a");
+    strcpy(lines, text_of(RLOCK_METRICS_TEXT, f, 1));
+    const char *text = text_of(RLOCK_METRICS_TEXT, f, 6);
+    EXPECT(r.pieces > 2);
+    char *rest = lines;
+    size_t len = 0;
+    for (char *line; (line = strtok_r(rest, "\n", &rest)) != NULL;) {
+        size_t n = *line == '#' ? 1 : 6;
+        EXPECT_INT(count(text, line), n);
+        len += n * (strlen(line) + 1);
+    }
+    EXPECT_INT(r.len, len);
+}
+
+/* Of so many more bytes, as numbers have more digits. */
+static size_t length_with(rl_figures *f, size_t more)
+{
+    for (size_t i = 0; i < RL_RESULTS; i++) {
+        uint64_t n = 1;
+        for (; more > 0 && n < UINT64_MAX / 10; more--)
+            n *= 10;
+        f->counted.acquires[i] = n;
+    }
+    text_of(RLOCK_METRICS_TEXT, f, 1);
+    return r.len;
+}
+
+TEST(metrics_text, a_last_byte_that_is_alone_is_told)
+{
+    char client[120] = "";
+    for (size_t i = 0; i < sizeof client - 1; i++) {
+        rl_figures f = figures_of(client);
+        size_t len = length_with(&f, 0),
+               piece = sizeof((rl_metrics_text *)0)->at;
+        size_t more = (piece + 1 - len % piece) % piece;
+        if (more < 18 * RL_RESULTS) {
+            EXPECT_INT(length_with(&f, more), len + more);
+            EXPECT_INT(r.text[r.len - 1], '\n');
+            return;
+        }
+        client[i] = 'a';
+    }
+    EXPECT(false); /* it has been so for one of them */
+}

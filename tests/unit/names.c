@@ -21,6 +21,7 @@ static void expect_name(reader *take, rl_key key, const char *name, size_t len)
     rl_names n = read_key(take, key.text, key.len);
     EXPECT_INT(n.n, 1);
     EXPECT_INT(n.at[0].len, len);
+    EXPECT(!n.at[0].guessed);
     EXPECT(memcmp(rl_names_text(&n, n.at[0].text), name, len + 1) == 0);
     rl_names_fini(&n);
 }
@@ -106,6 +107,8 @@ TEST(names, a_lock_is_its_own_key)
     char longest[RLOCK_NAME_MAX + 1];
     rl_names n = read_key(rl_names_of_lock, "a{}b", 4);
     memset(longest, 'x', sizeof longest);
+    EXPECT(n.at[0].len == 4 && !n.at[0].guessed);
+    EXPECT_STR(rl_names_text(&n, n.at[0].text), "a{}b");
     EXPECT(rl_names_of_lock(&n, "", 0));
     EXPECT(rl_names_of_lock(&n, "rlock_token:{a}", 15));
     EXPECT(rl_names_of_lock(&n, longest, RLOCK_NAME_MAX + 1));
@@ -126,6 +129,54 @@ TEST(names, what_is_told_twice_counts_once)
     EXPECT_STR(rl_names_text(&n, n.at[0].text), "a");
     EXPECT_STR(rl_names_text(&n, n.at[1].text), "ab");
     EXPECT_STR(rl_names_text(&n, n.at[2].text), "b");
+    rl_names_fini(&n);
+}
+
+static void add(rl_names *n, const char *name, size_t len)
+{
+    EXPECT(rl_names_add(n, name, len, false));
+}
+
+/* What is behind a name is no part of it. */
+TEST(names, the_shorter_of_two_that_begin_alike_comes_first)
+{
+    rl_names n = {0};
+    add(&n, "a", 1);
+    add(&n, "z", 1);
+    add(&n, "a\0b", 3);
+    rl_names_sort(&n);
+    EXPECT_INT(n.n, 3);
+    EXPECT(n.at[0].len == 1 && n.at[1].len == 3 && n.at[2].len == 1);
+    EXPECT_STR(rl_names_text(&n, n.at[2].text), "z");
+    rl_names_fini(&n);
+}
+
+TEST(names, of_none_there_is_none)
+{
+    rl_names n = {0};
+    rl_names_sort(&n);
+    EXPECT(n.n == 0 && !n.lacking);
+    rl_names_fini(&n);
+}
+
+/* As for names that are guessed of those that were asked about. */
+TEST(names, behind_those_that_were_sorted_there_is_room_for_others)
+{
+    char name[8];
+    rl_names n = {0};
+    for (int half = 1; half <= 2; half++) {
+        for (int i = 0; i < 65; i++) {
+            snprintf(name, sizeof name, "%03d", i + 100 * half);
+            add(&n, name, 3);
+        }
+        rl_names_sort(&n);
+        EXPECT_INT(n.n, 65 * half);
+        EXPECT(n.room >= n.n);
+    }
+    for (size_t i = 0; i < 130; i++) {
+        snprintf(name, sizeof name, "%03zu", i < 65 ? 100 + i : 135 + i);
+        EXPECT_STR(rl_names_text(&n, n.at[i].text), name);
+    }
     rl_names_fini(&n);
 }
 
@@ -217,5 +268,39 @@ TEST(names, without_memory_none_is_taken)
     bool taken = rl_names_of_waits(&n, "rlock_queue:{a}", 15);
     shim_clear(shim_here());
     EXPECT(!taken && n.lacking);
+    rl_names_fini(&n);
+}
+
+static void expect_unsorted(int which)
+{
+    rl_names n = {0};
+    add(&n, "b", 1);
+    add(&n, "a", 1);
+    shim_fail(shim_here(), SHIM_ALLOC, which, which, ENOMEM);
+    rl_names_sort(&n);
+    shim_clear(shim_here());
+    EXPECT(n.lacking && n.n == 2);
+    EXPECT_STR(rl_names_text(&n, n.at[0].text), "b");
+    rl_names_fini(&n);
+}
+
+TEST_CASE(names, without_memory_to_sort_by_they_stay_as_they_are,
+          expect_unsorted(1))
+TEST_CASE(names, without_memory_for_the_sorted_they_stay_as_they_are,
+          expect_unsorted(2))
+
+TEST(names, without_memory_for_more_there_is_as_much_room_as_before)
+{
+    rl_names n = {0};
+    size_t many = 0;
+    while (many == 0 || n.n < n.room) {
+        add(&n, "a", 1);
+        many++;
+    }
+    size_t room = n.room;
+    shim_fail(shim_here(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
+    bool added = rl_names_put(&n, n.at[0]);
+    shim_clear(shim_here());
+    EXPECT(!added && n.room == room && n.n == many && n.lacking);
     rl_names_fini(&n);
 }

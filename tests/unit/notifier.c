@@ -1,118 +1,8 @@
 /*
- * What is told of holds, of which and when, and by whom: a turn of the notifier's,
- * which the loop would have; the program fetches its events.
+ * What is told of holds, of which and when: a turn of the notifier's, which the
+ * loop would have; the program fetches its events.
  */
-#include "run/notifier.h"
-
-#include <errno.h>
-
-#include "base/os.h"
-#include "engine.h"
-#include "shim.h"
-
-#define AGENT "agent 7"
-
-typedef struct news {
-    rlock_event_type type;
-    rlock_status status;
-    int count;
-    uint64_t token;
-    int64_t elapsed_ms;
-    size_t name_len;
-    char name[40], message[700], owner[RLOCK_LABEL_MAX + 1];
-} news;
-
-typedef struct desk {
-    play p;
-    rl_engine e;
-    rl_owner owner;
-    size_t told;
-    news last[4];
-    long tid;
-} desk;
-
-static desk *at;
-
-static void note(const rlock_event *ev)
-{
-    news *n = &at->last[at->told++ % 4];
-    *n = (news){.type = ev->type,
-                .status = ev->status,
-                .count = ev->count,
-                .token = ev->token,
-                .elapsed_ms = ev->elapsed_ms,
-                .name_len = ev->name_len};
-    snprintf(n->name, sizeof n->name, "%s", ev->name);
-    snprintf(n->message, sizeof n->message, "%s", ev->message);
-    snprintf(n->owner, sizeof n->owner, "%s", ev->owner);
-}
-
-static void post(rl_core *c, const rlock_event *ev)
-{
-    EXPECT(c == &at->e.core);
-    note(ev);
-}
-
-static rl_holds *holds(desk *d)
-{
-    return &d->e.core.holds;
-}
-
-static void open_desk(desk *d)
-{
-    memset(d, 0, sizeof *d);
-    at = d;
-    engine_open(&d->e, &d->p);
-    EXPECT(rl_notifier_init(&d->e));
-    d->e.core.set.dispatch_events = true;
-    d->e.core.post_event = post;
-    d->e.core.node = "unix:/here";
-    d->owner = (rl_owner){.serial = 7, .tid = 11, .label = AGENT};
-}
-
-static void close_desk(desk *d)
-{
-    engine_close(&d->e, d->p.now_us);
-    rl_notifier_fini(&d->e.notifier, false);
-    play_close_core(&d->e.core);
-    play_close(&d->p);
-}
-
-static rl_hold *hold_of(desk *d, const rl_owner *owner, rl_group *g,
-                        int64_t lease_ms)
-{
-    rl_uuid id;
-    rl_holds *t = holds(d);
-    EXPECT(rl_uuid_new(&id));
-    rl_owner_record *room = rl_holds_make_room(t, owner);
-    rl_hold *h =
-        rl_draft(&d->e.core, room, g ? &play_red : &play_job, &id, lease_ms);
-    EXPECT(h);
-    if (g) {
-        rl_hold_join(h, g);
-        rl_group_join(g, 0, d->p.now_us, RL_NEVER);
-    }
-    rl_mutex_lock(&t->mutex);
-    rl_hold_grant_locked(t, h, 321, d->p.now_us, false, d->p.now_us);
-    rl_mutex_unlock(&t->mutex);
-    h->count = 3;
-    return h;
-}
-
-static void report(desk *d, rl_hold *h, rlock_event_type type)
-{
-    rl_mutex_lock(&holds(d)->mutex);
-    rl_hold_report_locked(holds(d), h, type);
-    rl_mutex_unlock(&holds(d)->mutex);
-}
-
-static int64_t turn(desk *d)
-{
-    rl_watcher *w = &d->e.notifier.watcher;
-    struct pollfd none;
-    EXPECT_INT(w->look(w, &none, 1), 0);
-    return w->turn(w, d->p.now_us);
-}
+#include "notifier.h"
 
 static void expect_news(const news *n, rlock_event_type type,
                         rlock_status status, int64_t elapsed_ms,
@@ -258,6 +148,97 @@ TEST(notifier, what_is_held_for_too_long_is_told_in_time)
     EXPECT_INT(d.last[0].type, RLOCK_EVENT_HELD_LONG);
     EXPECT_STR(d.last[0].message, "it is held for longer than 400 ms");
     expect_about(&d.last[0], AGENT);
+    close_desk(&d);
+}
+
+/* Of the program's limit, and the time that it has been held by now. */
+TEST(notifier, how_long_it_has_been_held_is_told_with_it)
+{
+    desk d;
+    open_desk(&d);
+    holds(&d)->warn_us = 2000000 * MS;
+    rl_hold *h = hold_of(&d, &d.owner, NULL, LEASE_MS);
+    int64_t before_us = rl_now_us();
+    h->began_us = before_us - 1000000000 * MS;
+    report(&d, h, RLOCK_EVENT_HELD_LONG);
+    turn(&d);
+    EXPECT_BETWEEN(d.last[0].elapsed_ms, 1000000000,
+                   1000000000 + (rl_now_us() - before_us) / 1000);
+    EXPECT_STR(d.last[0].message, "it is held for longer than 2000000 ms");
+    close_desk(&d);
+}
+
+TEST(notifier, what_has_nothing_to_say_says_nothing_of_another)
+{
+    desk d;
+    open_desk(&d);
+    rl_hold *h = hold_of(&d, &d.owner, NULL, LEASE_MS);
+    report(&d, h, RLOCK_EVENT_LOST);
+    report(&d, h, RLOCK_EVENT_RENEW_LATE);
+    report(&d, hold_of(&d, &d.p.owner, NULL, LEASE_MS), RLOCK_EVENT_RENEWED);
+    turn(&d);
+    EXPECT_INT(d.told, 3);
+    EXPECT_INT(d.last[2].type, RLOCK_EVENT_RENEWED);
+    EXPECT_STR(d.last[2].message, "");
+    close_desk(&d);
+}
+
+/* Servers say what they like. */
+TEST(notifier, what_is_about_a_server_is_told_word_for_word)
+{
+    desk d;
+    open_desk(&d);
+    rl_notifier_warn(&d.e, "100%% %d of it");
+    rl_notifier_failover(&d.e, "h:2%%");
+    turn(&d);
+    EXPECT_STR(d.last[0].message, "h:2%%");
+    EXPECT_STR(d.last[1].message, "100%% %d of it");
+    close_desk(&d);
+}
+
+TEST(notifier, is_woken_by_a_warning_and_by_a_failover)
+{
+    desk d;
+    open_desk(&d);
+    turn(&d);
+    rl_notifier_warn(&d.e, "beware");
+    EXPECT(atomic_exchange(&d.e.notifier.watcher.nudged, false));
+    turn(&d);
+    rl_notifier_failover(&d.e, "h:2");
+    EXPECT(atomic_exchange(&d.e.notifier.watcher.nudged, false));
+    close_desk(&d);
+}
+
+/* Of the new master nobody knows yet whether it has the hold. */
+TEST(notifier, after_a_failover_what_is_held_is_renewed_soon)
+{
+    desk d;
+    open_desk(&d);
+    rl_hold *h = hold_of(&d, &d.owner, NULL, LEASE_MS);
+    int64_t before_us = rl_now_us();
+    rl_mutex_lock(&holds(&d)->mutex);
+    h->expiry.due_us = before_us + 60000 * MS;
+    rl_hold_start_renewal_locked(holds(&d), h, before_us, before_us);
+    rl_mutex_unlock(&holds(&d)->mutex);
+    rl_notifier_failover(&d.e, "h:2");
+    EXPECT(h->work.at && h->work.due_us >= before_us);
+    close_desk(&d);
+}
+
+/* Of which nobody is told: figures count them. */
+TEST(notifier, comes_again_for_more_than_64_that_are_held_for_too_long)
+{
+    desk d;
+    open_desk(&d);
+    holds(&d)->wants_reports = false;
+    holds(&d)->warn_us = 400 * MS;
+    for (size_t i = 0; i < 100; i++) {
+        rl_owner o = {.serial = 100 + i, .tid = 1};
+        hold_of(&d, &o, NULL, LEASE_MS);
+    }
+    d.p.now_us += 400 * MS;
+    EXPECT_INT(turn(&d), 0);
+    EXPECT(turn(&d) > d.p.now_us);
     close_desk(&d);
 }
 
@@ -431,6 +412,23 @@ TEST(notifier, a_renewal_of_a_red_lock_is_told_by_the_nodes_client)
     close_desk(&d);
 }
 
+/* Of a Multi lock each hold is told by itself. */
+TEST(notifier, what_is_of_several_locks_is_told_as_a_hold_of_its_own)
+{
+    desk d;
+    open_desk(&d);
+    rl_group *g = rl_group_new(&d.p.home, 0);
+    EXPECT(g);
+    g->token = 999;
+    rl_hold *h = hold_of(&d, &d.owner, g, LEASE_MS);
+    report(&d, h, RLOCK_EVENT_RENEWED);
+    turn(&d);
+    EXPECT_INT(d.told, 1);
+    expect_about(&d.last[0], AGENT);
+    rl_group_unref(g);
+    close_desk(&d);
+}
+
 TEST(notifier, what_was_lost_with_its_client_is_the_homes_or_nobodys)
 {
     desk d;
@@ -442,52 +440,5 @@ TEST(notifier, what_was_lost_with_its_client_is_the_homes_or_nobodys)
     rl_mutex_unlock(&holds(&d)->mutex);
     turn(&d);
     EXPECT_INT(d.told, 0);
-    close_desk(&d);
-}
-
-/* --- by whom -------------------------------------------------------------- */
-
-static void call_back(const rlock_event *ev, void *arg)
-{
-    (void)arg;
-    at->tid = rl_os_thread_id();
-    note(ev);
-}
-
-static void open_blocking(desk *d)
-{
-    open_desk(d);
-    d->e.core.set.dispatch_events = false;
-    d->e.core.set.on_event = call_back;
-}
-
-TEST(notifier, who_may_block_is_called_on_a_thread_of_its_own)
-{
-    desk d;
-    open_blocking(&d);
-    rl_hold *h = hold_of(&d, &d.owner, NULL, LEASE_MS);
-    report(&d, h, RLOCK_EVENT_RENEWED);
-    EXPECT_INT(turn(&d), d.p.now_us); /* once more, as there is one now */
-    EXPECT(d.e.notifier.thread.started);
-    EXPECT_INT(turn(&d), h->expiry.due_us);
-    rl_holds_stop(holds(&d));
-    EXPECT_INT(turn(&d), RL_LOOP_LEAVE);
-    rl_thread_join(&d.e.notifier.thread);
-    EXPECT_INT(d.told, 1);
-    EXPECT(d.tid && d.tid != rl_os_thread_id());
-    close_desk(&d);
-}
-
-TEST(notifier, without_a_thread_it_is_tried_again_after_10_ms)
-{
-    desk d;
-    open_blocking(&d);
-    report(&d, hold_of(&d, &d.owner, NULL, LEASE_MS), RLOCK_EVENT_RENEWED);
-    shim_fail(shim_here(), SHIM_THREAD, 1, SHIM_EVER, EAGAIN);
-    EXPECT_INT(turn(&d), d.p.now_us + 10 * MS);
-    EXPECT(!d.e.notifier.thread.started && d.told == 0);
-    rl_holds_stop(holds(&d));
-    EXPECT_INT(turn(&d), RL_LOOP_LEAVE); /* nobody tries again */
-    shim_clear(shim_here());
     close_desk(&d);
 }

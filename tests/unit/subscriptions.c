@@ -3,9 +3,10 @@
 
 #include <errno.h>
 
+#include "collide.h"
 #include "engine.h"
 #include "room.h"
-#include "route/cluster.h"
+#include "route/slotmap.h"
 #include "shim.h"
 
 #define KEPT_US (5 * 1000 * MS)
@@ -46,9 +47,12 @@ static ssize_t read_nothing(rl_transport *t, char *bytes, size_t room,
     return -1;
 }
 
+static int nudges;
+
 static void nudge(void *arg)
 {
     (void)arg;
+    nudges++;
 }
 
 /* Of a cluster, or not; with Redisson's channels, or without. */
@@ -171,6 +175,52 @@ TEST_CASE(subscriptions, redissons_is_wanted_where_the_program_says_so,
 TEST_CASE(subscriptions, of_a_cluster_each_name_has_a_bell,
           expect_wanted(true, false, "SSUBSCRIBE " BELL " "))
 
+TEST(subscriptions, what_is_said_is_a_command_of_two_words)
+{
+    house h;
+    open_house(&h, false, true);
+    want(&h, &job);
+    EXPECT(rl_subscriptions_adjust(&h.e.node, h.conn, rl_now_us()));
+    EXPECT_STR(h.said, "*2\r\n$9\r\nSUBSCRIBE\r\n$28\r\n" CHANNEL "\r\n");
+    close_house(&h);
+}
+
+/* Of each kind, and in a cluster, what Redisson publishes on when it is free. */
+static void expect_channel(unsigned scope, const char *name, bool sharded,
+                           const char *said)
+{
+    house h;
+    rl_target what = {
+        .name = name, .len = strlen(name), .scope = scope, .sharded = sharded};
+    open_house(&h, false, true);
+    EXPECT_INT(want(&h, &what), *said != '\0');
+    EXPECT_STR(adjust(&h, rl_now_us()), said);
+    close_house(&h);
+}
+
+#define COUNTED "redisson_countdownlatch__channel__"
+
+TEST_CASE(subscriptions, of_a_semaphore_a_permit_is_told_on_a_channel,
+          expect_channel(RL_LAYOUT_PERMIT, "job", false,
+                         "SUBSCRIBE redisson_sc:{job} "))
+TEST_CASE(subscriptions, of_a_side_its_lock_has_the_channel,
+          expect_channel(RL_LAYOUT_READ, "job", false,
+                         "SUBSCRIBE redisson_rwlock:{job} "))
+TEST_CASE(subscriptions, of_a_latch_its_end_is_told_on_a_channel,
+          expect_channel(RL_LATCH_SCOPE, "job", false,
+                         "SUBSCRIBE " COUNTED "{job} "))
+TEST_CASE(subscriptions, of_a_latch_it_is_so_whatever_it_is_called,
+          expect_channel(RL_LATCH_SCOPE, "{job}", false,
+                         "SUBSCRIBE " COUNTED "{{job}} "))
+TEST_CASE(subscriptions, of_a_latch_in_a_cluster_it_is_where_its_name_is,
+          expect_channel(RL_LATCH_SCOPE, "job", true,
+                         "SUBSCRIBE " COUNTED "{job} "))
+TEST_CASE(subscriptions, of_a_latch_it_may_be_elsewhere_and_is_not_wanted,
+          expect_channel(RL_LATCH_SCOPE, "{job}", true, ""))
+TEST_CASE(subscriptions, of_a_lock_it_is_where_its_name_is_in_braces,
+          expect_channel(RLOCK_LAYOUT_HASH, "{job}", true,
+                         "SUBSCRIBE " CHANNEL " "))
+
 TEST(subscriptions, of_a_cluster_both_may_be_wanted)
 {
     house h;
@@ -222,6 +272,38 @@ TEST(subscriptions, what_cannot_be_said_breaks_the_connection)
     EXPECT(rl_conn_is_broken(h.conn));
     close_house(&h);
 }
+
+/* One of two; the other is said whole. */
+TEST(subscriptions, what_lacks_memory_breaks_the_connection)
+{
+    house h;
+    open_house(&h, false, true);
+    want(&h, &job);
+    want(&h, &other);
+    shim_fail(shim_here(), SHIM_ALLOC, 1, 1, ENOMEM);
+    bool adjusted = rl_subscriptions_adjust(&h.e.node, h.conn, rl_now_us());
+    shim_clear(shim_here());
+    EXPECT(!adjusted && rl_conn_is_broken(h.conn));
+    close_house(&h);
+}
+
+/* Two channels of one hash, which are told apart by all of their bytes. */
+static void expect_apart(const char *name)
+{
+    house h;
+    rl_target what = {.name = name, .len = strlen(name)};
+    rl_key key = rl_key_redisson(name, strlen(name));
+    open_house(&h, false, true);
+    want(&h, &job);
+    collide(&all(&h)->map, rl_hash(key.text, key.len, 0));
+    want(&h, &what);
+    EXPECT_INT(all(&h)->count, 2);
+    close_house(&h);
+}
+
+TEST_CASE(subscriptions, two_channels_of_one_hash_are_two, expect_apart("jab"))
+TEST_CASE(subscriptions, two_channels_of_which_one_is_longer_are_two,
+          expect_apart("job2"))
 
 TEST(subscriptions, more_than_1024_are_not_wanted)
 {
@@ -312,9 +394,23 @@ TEST(subscriptions, a_ring_that_nobody_wants_is_told_by_its_name)
     longest = name + 1;
     EXPECT(hear(&h, "smessage", BELL, longest, &unwanted));
     EXPECT_STR(unwanted, longest);
+    EXPECT(hear(&h, "smessage", BELL, "x", &unwanted));
+    EXPECT_STR(unwanted, "x");
     EXPECT(hear(&h, "smessage", BELL, "", &unwanted) && !unwanted);
     EXPECT(hear(&h, "smessage", BELL, NULL, &unwanted) && !unwanted);
     EXPECT_INT(g.woken, 0);
+    close_waiting(&h, &g);
+}
+
+/* Also one that makes no sense, as from another version. */
+TEST(subscriptions, a_grant_is_no_name_that_nobody_wants)
+{
+    house h;
+    guest g;
+    const char *unwanted;
+    open_waiting(&h, &g, true, false);
+    EXPECT(hear(&h, "smessage", BELL, RL_GRANT_PREFIX "?", &unwanted));
+    EXPECT(!unwanted && g.woken == 0);
     close_waiting(&h, &g);
 }
 
@@ -323,7 +419,7 @@ TEST(subscriptions, what_is_said_of_other_channels_is_not_ours)
     house h;
     guest g;
     const char *unwanted;
-    char much[sizeof((rl_key *)0)->text + 2] = "";
+    char much[20 * sizeof((rl_key *)0)->text] = "";
     open_waiting(&h, &g, false, true);
     EXPECT(!hear(&h, "message", BELL, "job", &unwanted) && !unwanted);
     memset(much, 'x', sizeof much - 1);
@@ -332,6 +428,10 @@ TEST(subscriptions, what_is_said_of_other_channels_is_not_ours)
     rl_item name;
     rl_reply r = {.top = text_item("job")};
     EXPECT(!rl_subscriptions_take(&h.e.node, &r, &name) && !name.str);
+    r = (rl_reply){.top.type = REDIS_REPLY_ARRAY, .count = 2};
+    r.item[0] = text_item("message");
+    r.item[1] = text_item(CHANNEL);
+    EXPECT(!rl_subscriptions_take(&h.e.node, &r, &name));
     r.top = (rl_item){.type = REDIS_REPLY_ERROR, .str = "MOVED 1 h:1"};
     EXPECT(!rl_subscriptions_take(&h.e.node, &r, &name));
     EXPECT_INT(g.woken, 0);
@@ -370,11 +470,13 @@ TEST(subscriptions, a_name_with_braces_inside_has_its_channel_alone)
 {
     static const rl_target of[] = {{.name = "{a}{b}", .len = 6},
                                    {.name = "{a}x", .len = 4},
-                                   {.name = "x{a}", .len = 4}};
+                                   {.name = "x{a}", .len = 4},
+                                   {.name = "{{a}", .len = 4}};
     static const rl_target inner[] = {{.name = "a}{b", .len = 4},
                                       {.name = "a}", .len = 2},
+                                      {.name = "{a", .len = 2},
                                       {.name = "{a", .len = 2}};
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         house h;
         guest g[2];
         open_house(&h, false, true);
@@ -415,14 +517,16 @@ TEST(subscriptions, when_the_connection_is_gone_all_look_and_none_is_heard)
 
 TEST(subscriptions, those_of_a_slot_that_has_moved_look_and_no_others)
 {
-    static const char moved[] = "MOVED 7 10.0.0.1:6379";
+    static const char moved[] = "MOVED 19 10.0.0.1:6379";
     rl_target here = other, there = job;
     house h;
     guest g[2];
     rl_item name;
     open_house(&h, true, false);
-    there.slot = 7;
+    there.slot = 19;
     here.slot = 70;
+    h.e.cluster->suspected = false;
+    nudges = 0;
     enter(&h.e.core.rooms, &g[0], &there);
     enter(&h.e.core.rooms, &g[1], &here);
     want(&h, &there);
@@ -434,6 +538,12 @@ TEST(subscriptions, those_of_a_slot_that_has_moved_look_and_no_others)
     expect_woken(&g[0], 1, RL_WAKE_LOOK);
     EXPECT_INT(g[1].woken, 0);
     EXPECT_INT(all(&h)->count, 1);
+    EXPECT_INT(nudges, 1); /* where slots are is asked anew */
+    r.top.str = "MOVED 0 10.0.0.1:6379";
+    EXPECT(rl_subscriptions_take(&h.e.node, &r, &name));
+    EXPECT_INT(all(&h)->count, 1); /* which nobody wanted */
+    r.top.str = "MOVED70 10.0.0.1:6379";
+    EXPECT(!rl_subscriptions_take(&h.e.node, &r, &name));
     r.top.str = "ERR unknown command";
     EXPECT(!rl_subscriptions_take(&h.e.node, &r, &name));
     EXPECT_INT(all(&h)->count, 1);
@@ -441,3 +551,27 @@ TEST(subscriptions, those_of_a_slot_that_has_moved_look_and_no_others)
         leave(&h.e.core.rooms, &g[k], false);
     close_house(&h);
 }
+
+/* --- in a child ----------------------------------------------------------- */
+
+/* Who forked may have been in the middle of it. */
+static void expect_left(bool busy)
+{
+    house h;
+    open_house(&h, false, true);
+    want(&h, &job);
+    if (busy)
+        rl_mutex_lock(&all(&h)->mutex);
+    rl_subscriptions_fini(all(&h), true);
+    EXPECT_INT(all(&h)->count, busy);
+    if (busy)
+        rl_mutex_unlock(&all(&h)->mutex);
+    else
+        rl_mutex_fini(&all(&h)->mutex);
+    EXPECT(busy || rl_subscriptions_init(all(&h)));
+    close_house(&h);
+}
+
+TEST_CASE(subscriptions, a_child_frees_those_that_are_whole, expect_left(false))
+TEST_CASE(subscriptions, a_child_leaves_those_that_may_be_half,
+          expect_left(true))
