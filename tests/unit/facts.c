@@ -364,6 +364,39 @@ TEST(facts, a_sentinel_says_whom_it_watches)
     EXPECT_INT(s.sentinel_replicas, 1);
 }
 
+static rlock_server_info watched(rl_facts *x, const char *name,
+                                 const char *value)
+{
+    rl_table t = {.count = 0};
+    *x = facts_of("");
+    rl_table_add(&t, REDIS_REPLY_ARRAY, 0);
+    add_pair(&t, name, value);
+    rl_facts_read_sentinel(x, &t);
+    return rl_facts_tell(x);
+}
+
+TEST(facts, a_sentinel_may_not_say_all_of_it)
+{
+    rl_facts x;
+    EXPECT(watched(&x, "ip", "10.0.0.7").master == NULL);
+    EXPECT(watched(&x, "port", "6379").master == NULL);
+    EXPECT_STR(watched(&x, "flags", "master").master_flags, "master");
+    rlock_server_info s = watched(&x, "name", "mymaster");
+    expect_nothing_told(&s);
+}
+
+/* Of a copy it is the copy's, as all texts are. */
+TEST(facts, what_is_missing_is_told_if_that_is_known)
+{
+    rl_facts x = facts_of("");
+    snprintf(x.missing, sizeof x.missing, "wait");
+    EXPECT(rl_facts_tell(&x).missing == NULL);
+    x.of.missing = "it is known";
+    rl_facts copy = x;
+    EXPECT(rl_facts_tell(&copy).missing == copy.missing);
+    EXPECT_STR(rl_facts_tell(&copy).missing, "wait");
+}
+
 TEST(facts, round_trips_are_told_by_the_middle_and_the_slowest)
 {
     static const int64_t orders[][5] = {

@@ -229,9 +229,12 @@ TEST(figures, nothing_is_timed_unless_it_is_wanted)
     EXPECT_INT(begin(&w), RL_ASK);
     EXPECT_INT(answer(&w, GRANTED(200)), RL_DONE);
     rl_figures f = read_at(&w.p);
-    for (size_t i = 0; i < rl_families_count; i++)
-        EXPECT(rl_family_is_told(&rl_families[i], &f) ==
-               (rl_families[i].type != RLOCK_METRIC_HISTOGRAM));
+    for (size_t i = 0; i < rl_families_count; i++) {
+        bool told = rl_families[i].type != RLOCK_METRIC_HISTOGRAM;
+        wanted w = search(&f, rl_families[i].name, NULL, NULL);
+        EXPECT(rl_family_is_told(&rl_families[i], &f) == told);
+        EXPECT((w.found > 0) == told);
+    }
     close_wait(&w, RLOCK_OK);
 }
 
@@ -438,6 +441,13 @@ ESCAPES(long_three_is_unknown, "\xe0\x80\xaf", UNKNOWN UNKNOWN UNKNOWN)
 ESCAPES(surrogate_is_unknown, "\xed\xa0\x80", UNKNOWN UNKNOWN UNKNOWN)
 ESCAPES(too_large_is_unknown, "\xf4\x90\x80\x80",
         UNKNOWN UNKNOWN UNKNOWN UNKNOWN)
+
+/* Whatever is behind it. */
+TEST(figures, a_character_that_ends_behind_the_text_is_unknown)
+{
+    EXPECT_STR(escaped("z\xe2\x82\xac", 3), "z" UNKNOWN UNKNOWN);
+    EXPECT_STR(escaped("z\xc3\xa4", 2), "z" UNKNOWN);
+}
 
 static void expect_whole(const rl_sample *x, void *longest)
 {

@@ -120,12 +120,41 @@ TEST(notifier_thread, at_the_end_its_thread_tells_all_that_there_is)
     desk d;
     open_blocking(&d);
     report(&d, hold_of(&d, &d.owner, NULL, LEASE_MS), RLOCK_EVENT_RENEWED);
+    report(&d, hold_of(&d, &d.p.owner, NULL, LEASE_MS), RLOCK_EVENT_RENEWED);
     rl_holds_reconnected(holds(&d));
     rl_notifier_warn(&d.e, "beware");
     rl_notifier_failover(&d.e, "h:2");
     rl_holds_stop(holds(&d));
     EXPECT_INT(turn(&d), d.p.now_us); /* it has one now */
     rl_thread_join(&d.e.notifier.thread);
-    EXPECT_INT(d.told, 4);
+    EXPECT_INT(d.told, 5);
+    close_desk(&d);
+}
+
+/* The loop runs, and leaves it when all has been told. */
+TEST(notifier_thread, who_stops_it_returns_when_it_has_ended)
+{
+    desk d;
+    open_blocking(&d);
+    start_notifier(&d);
+    EXPECT(rl_loop_start(&d.e.loop));
+    report(&d, hold_of(&d, &d.owner, NULL, LEASE_MS), RLOCK_EVENT_RENEWED);
+    rl_holds_stop(holds(&d));
+    rl_notifier_stop(&d.e);
+    EXPECT(!rl_link_is_in(&d.e.notifier.watcher.link));
+    EXPECT(d.told == 1 && !d.e.notifier.thread.started);
+    rl_loop_stop(&d.e.loop);
+    rl_loop_fini(&d.e.loop, false);
+    close_desk(&d);
+}
+
+/* Somebody may have waited there when it was made. */
+TEST(notifier_thread, a_child_leaves_what_threads_wait_with)
+{
+    desk d;
+    open_desk(&d);
+    rl_notifier_fini(&d.e.notifier, true);
+    rl_cond_fini(&d.e.notifier.wake);
+    EXPECT(rl_notifier_init(&d.e));
     close_desk(&d);
 }
