@@ -3,6 +3,7 @@
  * fault first, or shows that the same goes well before or after it.
  */
 #include <errno.h>
+#include <rlock/metrics.h>
 #include <rlock/scan.h>
 #include <rlock/servers.h>
 #include <rlock/waits.h>
@@ -215,6 +216,28 @@ static rlock_status ask_waits(rlock_client *cl, int *seen)
     return rlock_waits_for(cl, see_wait, seen);
 }
 
+static void see_figure(const rlock_metric *m, void *arg)
+{
+    *(int *)arg += *m->name != '\0';
+}
+
+static rlock_status ask_figures(rlock_client *cl, int *seen)
+{
+    return rlock_metrics_each(cl, see_figure, seen);
+}
+
+static bool see_text(const char *bytes, size_t len, void *arg)
+{
+    (void)bytes, (void)len;
+    *(int *)arg = 1;
+    return true;
+}
+
+static rlock_status ask_text(rlock_client *cl, int *seen)
+{
+    return rlock_metrics_write(&cl, 1, RLOCK_METRICS_TEXT, see_text, seen);
+}
+
 /* Behind the server, if one is to be named. */
 static void expect_said_last(const char *what)
 {
@@ -271,3 +294,7 @@ TEST_CASE(shimmed_memory, servers_are_not_told_without_memory,
           expect_no_memory(ask_servers))
 TEST_CASE(shimmed_memory, waits_are_not_told_without_memory,
           expect_no_memory(ask_waits))
+TEST_CASE(shimmed_memory, figures_are_not_told_without_memory,
+          expect_no_memory(ask_figures))
+TEST_CASE(shimmed_memory, figures_are_not_written_without_memory,
+          expect_no_memory(ask_text))
