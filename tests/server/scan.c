@@ -158,6 +158,34 @@ TEST(scan, a_pattern_says_which_names)
     scene_stop(&s);
 }
 
+/* How many locks are asked about, of these that match. */
+static long long asked(scene *s, const char *glob)
+{
+    long long before = script_calls(s->sv);
+    scan_look(s->cl, glob, 0);
+    return script_calls(s->sv) - before;
+}
+
+/* "{jobs:1}" shares a side key with "jobs:1", which tells of both. */
+TEST(scan, only_names_that_match_are_asked_about)
+{
+    static const char *const names[] = {"jobs:1", "jobs:2", "x"};
+    rlock *lk[3];
+    scene s = scene_start(0, 0);
+    for (size_t i = 0; i < 3; i++)
+        lock_named(&s, names[i], strlen(names[i]), &lk[i]);
+    EXPECT_INT(asked(&s, NULL), 3);
+    EXPECT_INT(asked(&s, "*"), 3);
+    EXPECT_INT(asked(&s, "jobs:*"), 2);
+    EXPECT_INT(asked(&s, "{jobs:1}"), 1);
+    EXPECT_INT(asked(&s, "nothing"), 0);
+    for (size_t i = 0; i < 3; i++) {
+        EXPECT_STATUS(rlock_unlock(lk[i]), RLOCK_OK);
+        rlock_free(lk[i]);
+    }
+    scene_stop(&s);
+}
+
 /* --- by type -------------------------------------------------------------- */
 
 TEST(scan, all_finds_what_no_side_key_tells_of)
@@ -372,11 +400,14 @@ TEST(scan, bad_arguments_are_refused)
 {
     scene s = scene_start(0, 0);
     EXPECT_STATUS(rlock_scan(NULL, NULL, 0, never, NULL), RLOCK_EINVAL);
-    EXPECT_CONTAINS(rlock_last_error()->message, "client");
+    EXPECT_STR(rlock_last_error()->message, "the client is NULL");
+    EXPECT_INT(rlock_last_error()->sys_errno, 0);
     EXPECT_STATUS(rlock_scan(s.cl, NULL, 0, NULL, NULL), RLOCK_EINVAL);
-    EXPECT_CONTAINS(rlock_last_error()->message, "callback");
-    EXPECT_STATUS(rlock_scan(s.cl, NULL, 4, never, NULL), RLOCK_EINVAL);
-    EXPECT_CONTAINS(rlock_last_error()->message, "0x4");
+    EXPECT_STR(rlock_last_error()->message, "the callback is NULL");
+    EXPECT_INT(rlock_last_error()->sys_errno, 0);
+    EXPECT_STATUS(rlock_scan(s.cl, NULL, 5, never, NULL), RLOCK_EINVAL);
+    EXPECT_STR(rlock_last_error()->message, "no such flag: 0x5");
+    EXPECT_INT(rlock_last_error()->sys_errno, 0);
     scene_stop(&s);
 }
 
