@@ -173,7 +173,7 @@ TEST(notifier, what_has_nothing_to_say_says_nothing_of_another)
     desk d;
     open_desk(&d);
     rl_hold *h = hold_of(&d, &d.owner, NULL, LEASE_MS);
-    report(&d, h, RLOCK_EVENT_LOST);
+    report(&d, h, RLOCK_EVENT_ABANDONED);
     report(&d, h, RLOCK_EVENT_RENEW_LATE);
     report(&d, hold_of(&d, &d.p.owner, NULL, LEASE_MS), RLOCK_EVENT_RENEWED);
     turn(&d);
