@@ -138,7 +138,7 @@ TEST(notifier_thread, who_stops_it_returns_when_it_has_ended)
     open_blocking(&d);
     start_notifier(&d);
     EXPECT(rl_loop_start(&d.e.loop));
-    report(&d, hold_of(&d, &d.owner, NULL, LEASE_MS), RLOCK_EVENT_RENEWED);
+    rl_holds_reconnected(holds(&d));
     rl_holds_stop(holds(&d));
     rl_notifier_stop(&d.e);
     EXPECT(!rl_link_is_in(&d.e.notifier.watcher.link));
