@@ -335,6 +335,36 @@ TEST(renewals, one_that_is_asked_anew_by_itself_is_asked_with_asking_too)
     close_round(&r);
 }
 
+/* How often a script goes with a call, of what is to be sent. */
+static size_t wholes(round *r)
+{
+    const char *bytes;
+    size_t n = rl_line_bytes(line(r), &bytes);
+    size_t found = n > 0 ? times(bytes, n, "EVAL\r\n") : 0;
+    rl_line_sent(line(r), n);
+    return found;
+}
+
+/* The lock's key alone is renewed as a lock is, by one script. */
+TEST(renewals, what_one_has_brought_is_not_brought_for_a_lock_once_more)
+{
+    round r;
+    open_round(&r, 0);
+    add_hold(&r, (rlock_layout)RL_LAYOUT_WRITE);
+    EXPECT_INT(asks(&r, SINGLY), 0);
+    answer(&r, TRYAGAIN);
+    EXPECT_INT(sends(&r, SINGLY), 1);
+    add_hold(&r, RLOCK_LAYOUT_HASH);
+    EXPECT_INT(asks(&r, SINGLY), 1);
+    answer(&r, NOSCRIPT);
+    EXPECT_INT(wholes(&r), 1);
+    answer(&r, NOSCRIPT);
+    EXPECT_INT(wholes(&r), 0);
+    answer(&r, YES YES);
+    EXPECT_INT(renewed(&r), 2);
+    close_round(&r);
+}
+
 /* --- what goes together --------------------------------------------------- */
 
 /* One is due now, and another in so long. */

@@ -495,6 +495,29 @@ TEST(subscriptions, a_name_with_braces_inside_has_its_channel_alone)
     }
 }
 
+/* The channel of a longer name has been heard before, with braces where this one
+   ends. */
+TEST(subscriptions, what_is_behind_a_name_is_no_part_of_it)
+{
+    static const rl_target braced = {.name = "{job}", .len = 5};
+    static const rl_target longer = {.name = "xxxxx{{{{", .len = 9};
+    house h;
+    guest g;
+    open_house(&h, false, true);
+    enter(&h.e.core.rooms, &g, &job);
+    want(&h, &braced);
+    want(&h, &longer);
+    EXPECT_INT(all(&h)->count, 2);
+    rl_key key = rl_key_redisson(longer.name, longer.len);
+    char channel[100];
+    snprintf(channel, sizeof channel, "%.*s", (int)key.len, key.text);
+    expect_heard(&h, "message", channel, "0");
+    EXPECT_INT(g.woken, 0);
+    expect_heard(&h, "message", CHANNEL, "0");
+    expect_woken(&g, 1, RL_WAKE_RUNG);
+    close_waiting(&h, &g);
+}
+
 /* --- what is lost --------------------------------------------------------- */
 
 TEST(subscriptions, when_the_connection_is_gone_all_look_and_none_is_heard)

@@ -402,6 +402,19 @@ TEST(waits, a_circle_that_leads_into_another_is_one_by_itself)
     rl_waits_fini(&w);
 }
 
+/* There is room for more of them. */
+TEST(waits, nobody_is_looked_at_behind_the_last)
+{
+    rl_waits w;
+    rl_waits_init(&w);
+    say(&w, "a", BY(10), BY(10));
+    EXPECT(w.n == 1 && w.room > 1);
+    memset(&w.wait[1], 0, sizeof w.wait[1]);
+    EXPECT(rl_waits_find_circles(&w));
+    EXPECT(circle(&w, 0) == 1 && w.wait[1].met == 0);
+    rl_waits_fini(&w);
+}
+
 /* Another one may give his back. */
 TEST(waits, who_waits_for_permits_is_in_no_circle)
 {
