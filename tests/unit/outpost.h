@@ -50,6 +50,8 @@ static inline void outpost_open(outpost *o, play *p, unsigned number,
     node->name = "its server";
     node->pool = node->muxes.pool = rl_pool_new(&d, places);
     EXPECT(node->pool);
+    node->pool->on_want = rl_mux_set_give_back;
+    node->pool->keeps = &node->muxes;
     node->connector.open = node->connector.runs = true;
 }
 
