@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "run/engine.h"
@@ -305,5 +307,166 @@ TEST(connector, without_a_thread_visitors_are_told_and_nobody_is_down)
     expect_told(&s, &other, RLOCK_ENOMEM, strerror(EAGAIN));
     EXPECT(own.fault.transient && own.fault.sys_errno == EAGAIN);
     EXPECT(!is_down(&s) && !runs(&s) && s.calls == 0);
+    close_station(&s);
+}
+
+/* --- what a try finds ----------------------------------------------------- */
+
+/* In the pool; the server says that when it is asked, or has said it. */
+static int add_idle(station *s, const char *text)
+{
+    int fds[2];
+    EXPECT_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+    rl_conn *c = rl_conn_new(rl_plain_transport(fds[0]));
+    EXPECT(c);
+    c->heard_us = rl_now_us();
+    s->node.pool->dialer.met(s->node.pool->dialer.met_arg, c);
+    s->node.pool->places++;
+    rl_pool_give_back(s->node.pool, c);
+    EXPECT_INT(write(fds[1], text, strlen(text)), strlen(text));
+    return fds[1];
+}
+
+static unsigned places(station *s)
+{
+    rl_mutex_lock(&s->node.pool->mutex);
+    unsigned n = s->node.pool->places;
+    rl_mutex_unlock(&s->node.pool->mutex);
+    return n;
+}
+
+TEST(connector, a_server_that_answers_is_not_down_and_its_connection_is_idle)
+{
+    station s;
+    rl_visitor v;
+    rl_fault why;
+    open_station(&s, INT_MAX);
+    int server = add_idle(&s, "+PONG\r\n");
+    rl_fault_set(&why, RLOCK_EIO, 0, "it hung");
+    rl_connector_suspect(&s.node, &why); /* it is not open: nobody tries */
+    EXPECT(is_down(&s) && !runs(&s));
+    rl_connector_open(&s.node);
+    EVENTUALLY(SOON, !is_down(&s));
+    EXPECT(s.calls == 0 && places(&s) == 0);
+    EXPECT_INT(write(server, "+PONG\r\n", 7), 7);
+    visit(&s, &v, false);
+    EVENTUALLY(SOON, has_news(&s, &v));
+    EXPECT_INT(v.fault.status, RLOCK_OK);
+    EXPECT(!v.conn && places(&s) == 0 && s.calls == 0 && !is_down(&s));
+    rl_conn *c = rl_pool_borrow_idle(s.node.pool, NULL);
+    EXPECT(c);
+    rl_pool_give_back(s.node.pool, c);
+    close_station(&s);
+    close(server);
+}
+
+TEST(connector, a_server_that_answers_with_an_error_is_down)
+{
+    station s;
+    rl_visitor v;
+    open_station(&s, INT_MAX);
+    int server = add_idle(&s, "-NOAUTH Authentication required.\r\n");
+    rl_connector_open(&s.node);
+    visit(&s, &v, false);
+    expect_told(&s, &v, RLOCK_ESERVER, "NOAUTH");
+    EVENTUALLY(SOON, s.calls > 0 || is_down(&s));
+    close_station(&s);
+    close(server);
+}
+
+static void expect_told_in_time(int64_t connect_ms, int64_t command_ms)
+{
+    station s;
+    rl_visitor v;
+    open_station(&s, INT_MAX);
+    s.e.core.set.connect_timeout_ms = connect_ms;
+    s.e.core.set.command_timeout_ms = command_ms;
+    int server = add_idle(&s, "");
+    rl_connector_open(&s.node);
+    int64_t began_us = rl_now_us();
+    visit(&s, &v, false);
+    expect_told(&s, &v, RLOCK_EIO, "");
+    EXPECT_BETWEEN(rl_now_us() - began_us, 60000, 1000 * SOON / 2);
+    EXPECT(s.calls == 0 || is_down(&s));
+    close_station(&s);
+    close(server);
+}
+
+TEST_CASE(connector, a_silent_server_has_as_long_as_a_command,
+          expect_told_in_time(SOON, 60))
+TEST_CASE(connector, a_silent_server_has_as_long_as_to_connect,
+          expect_told_in_time(60, SOON))
+
+/* They are all ours. */
+TEST(connector, a_server_is_not_down_because_all_connections_are_in_use)
+{
+    station s;
+    rl_visitor v;
+    open_station(&s, INT_MAX);
+    s.e.core.set.connect_timeout_ms = 20;
+    s.node.pool->places = s.node.pool->limit;
+    rl_connector_open(&s.node);
+    visit(&s, &v, false);
+    expect_told(&s, &v, RLOCK_EIO, "all 3 connections are in use");
+    EXPECT(!is_down(&s) && s.calls == 0);
+    s.node.pool->places = 0;
+    close_station(&s);
+}
+
+static int64_t pause_us(station *s)
+{
+    rl_mutex_lock(&s->node.connector.mutex);
+    int64_t us = s->node.connector.pause_us;
+    rl_mutex_unlock(&s->node.connector.mutex);
+    return us;
+}
+
+TEST(connector, its_pauses_grow_while_the_server_is_down)
+{
+    station s;
+    rl_visitor v;
+    open_station(&s, INT_MAX);
+    rl_connector_open(&s.node);
+    visit(&s, &v, false);
+    expect_told(&s, &v, RLOCK_EIO, "callback");
+    int64_t first_us = pause_us(&s);
+    EXPECT(first_us >= 15000);
+    EVENTUALLY(SOON, s.calls >= 5);
+    EVENTUALLY(SOON, pause_us(&s) > 3 * 15000);
+    EXPECT(pause_us(&s) <= 1250000);
+    close_station(&s);
+}
+
+/* To start one costs less than one that is there all the while. */
+TEST(connector, its_thread_ends_when_it_has_had_nothing_to_do_for_a_while)
+{
+    station s;
+    rl_visitor v;
+    open_station(&s, INT_MAX);
+    rl_connector_open(&s.node);
+    visit(&s, &v, true);
+    expect_told(&s, &v, RLOCK_EIO, "callback");
+    int64_t told_us = rl_now_us();
+    EXPECT(runs(&s));
+    EVENTUALLY(SOON, !runs(&s));
+    EXPECT_BETWEEN(rl_now_us() - told_us, 900000, 1000 * SOON / 2);
+    visit(&s, &v, true);
+    expect_told(&s, &v, RLOCK_EIO, "callback");
+    EXPECT_INT(s.calls, 2);
+    close_station(&s);
+}
+
+TEST(connector, that_is_closed_ends_its_thread_at_once)
+{
+    station s;
+    rl_visitor v;
+    open_station(&s, INT_MAX);
+    rl_connector_open(&s.node);
+    visit(&s, &v, true);
+    expect_told(&s, &v, RLOCK_EIO, "callback");
+    int64_t told_us = rl_now_us();
+    rl_connector_close(&s.node);
+    EVENTUALLY(SOON, !runs(&s));
+    EXPECT_BETWEEN(rl_now_us() - told_us, 0, 1000 * SLACK_MS);
     close_station(&s);
 }

@@ -92,8 +92,11 @@ static inline rl_conn *outpost_connect(outpost *o)
 static inline rl_conn *outpost_add_idle(outpost *o)
 {
     rl_conn *c = outpost_connect(o);
-    outpost_node(o)->pool->places++;
-    rl_pool_give_back(outpost_node(o)->pool, c);
+    rl_pool *pool = outpost_node(o)->pool;
+    rl_mutex_lock(&pool->mutex);
+    pool->places++;
+    rl_mutex_unlock(&pool->mutex);
+    rl_pool_give_back(pool, c);
     return c;
 }
 
