@@ -160,7 +160,9 @@ TEST(keeper_end, those_that_have_rested_for_less_are_looked_for_later)
     pass(&w, PATIENCE_MS);
     outpost_node(&w.o)->pool->limit = 10;
     owe(&w, &d[1], 90000);
-    EXPECT_INT(take_turn(&w), d[1].conn->rested_us + PATIENCE_MS * MS);
+    rl_watcher *k = &keeper(&w)->watcher;
+    EXPECT_INT(k->turn(k, d[1].conn->rested_us),
+               d[1].conn->rested_us + PATIENCE_MS * MS);
     EXPECT_INT(places(&w), 1);
     pass(&w, PATIENCE_MS);
     EXPECT_INT(take_turn(&w), d[1].conn->patient_us);
