@@ -143,7 +143,7 @@ static void expect_sleep(size_t n, bool heap)
         expect_ok(&s, i);
         s.parts[i]->heap = true;
     }
-    EXPECT_BETWEEN(s.took_us, 60 * MS * (int64_t)n - 10 * MS, SOON * MS / 2);
+    EXPECT_BETWEEN(s.took_us, 30 * MS * (int64_t)n, SOON * MS / 2);
     EXPECT(s.cpu_us < 20 * MS * test_slowness());
     close_stage(&s);
 }
@@ -169,7 +169,7 @@ static void expect_time_out(size_t n, bool heap)
     const rl_part *x = s.parts[0];
     EXPECT(x->over && !x->ok && x->outcome == RL_UNKNOWN);
     EXPECT_INT(x->fault.status, RLOCK_EIO);
-    EXPECT_BETWEEN(s.took_us, 78 * MS, SOON * MS / 2);
+    EXPECT(rl_now_us() >= x->until_us && s.took_us < SOON * MS / 2);
     EXPECT(s.cpu_us < 20 * MS * test_slowness());
     for (size_t i = 0; i < n; i++)
         s.parts[i]->heap = true;
@@ -296,7 +296,7 @@ TEST(caller_ask, a_connection_that_has_come_is_used_at_once)
     test_join(t);
     for (size_t i = 0; i < SERVERS; i++)
         expect_ok(&s, i);
-    EXPECT_BETWEEN(s.took_us, 130 * MS, SOON * MS / 2);
+    EXPECT_BETWEEN(s.took_us, 70 * MS, SOON * MS / 2);
     /* Who has been told once is not told all the while. */
     EXPECT(s.cpu_us < 20 * MS * test_slowness());
     close_stage(&s);

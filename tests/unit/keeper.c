@@ -406,6 +406,44 @@ TEST(keeper, looks_after_a_silent_server_while_something_is_held)
     close_ward(&w);
 }
 
+static void nudge(void *arg)
+{
+    (*(int *)arg)++;
+}
+
+/* Who knows of others is told: a server that hangs may have been replaced. */
+TEST(keeper, complains_of_a_server_that_is_silent_and_not_before)
+{
+    ward w;
+    rl_uri uri;
+    rl_fault f;
+    int nudges = 0;
+    open_connected(&w);
+    EXPECT_INT(rl_uri_parse(&uri, "redis-sentinel://127.0.0.1:1/main", &f),
+               RLOCK_OK);
+    rl_sentinels_options o = {.uri = &uri,
+                              .nudge = nudge,
+                              .arg = &nudges,
+                              .signal = &w.o.e.loop.signal};
+    w.o.e.sentinels = rl_sentinels_new(&o);
+    EXPECT(w.o.e.sentinels);
+    hold(&w, LEASE_MS);
+    take_turn(&w);
+    pass(&w, RL_WATCH_US / MS + 1);
+    take_turn(&w);
+    EXPECT_CONTAINS(outpost_read(&w.o), SIGN);
+    EXPECT_INT(nudges, 0);
+    pass(&w, 150);
+    take_turn(&w);
+    EXPECT_INT(nudges, 1);
+    EXPECT(keeper(&w)->conn); /* it is waited for as long as a renewal */
+    rl_sentinels_stop(w.o.e.sentinels);
+    rl_sentinels_free(w.o.e.sentinels, false);
+    w.o.e.sentinels = NULL;
+    rl_uri_fini(&uri);
+    close_ward(&w);
+}
+
 /* It takes one more look, for what may be held again by then. */
 TEST(keeper, looks_after_no_server_at_which_nothing_is_held_any_more)
 {
