@@ -52,6 +52,19 @@ TEST(owner_calls, who_is_apart_is_another_one_each_time_and_has_the_threads_id)
     EXPECT(a.tid == rl_os_thread_id() && a.holds == 0 && !a.label);
 }
 
+TEST(owner_calls, to_free_one_owner_leaves_who_acts_as_another_alone)
+{
+    ear e;
+    rlock_owner *o = open_owner(&e), *b = NULL;
+    EXPECT_STATUS(rlock_owner_new("b", &b), RLOCK_OK);
+    rlock_owner_set(o);
+    rlock_owner_free(b);
+    EXPECT(rl_owner_acting() == o && o->user != 0);
+    rlock_owner_free(o);
+    EXPECT(!rl_owner_acting());
+    rl_owner_unlisten(&e.l);
+}
+
 /* --- a call that the thread drives ---------------------------------------- */
 
 TEST(owner_calls, a_thread_by_itself_calls_as_nobody)
@@ -284,6 +297,34 @@ TEST_CASE(owner_calls, what_a_programs_destructor_unlocks_has_not_been_held,
           expect_told(1, 0))
 TEST_CASE(owner_calls, what_it_unlocks_in_the_second_round_has_not_been_held,
           expect_told(2, 0))
+
+/* It locks as the thread ends already. */
+static void take_late(void *value)
+{
+    (void)value;
+    EXPECT(rl_owner_watch());
+    rl_owner_self()->holds = 1;
+}
+
+static intptr_t end_without(void *arg)
+{
+    (void)arg;
+    EXPECT_INT(pthread_setspecific(key, &key), 0);
+    return 0;
+}
+
+TEST(owner_calls, what_a_programs_destructor_locks_is_told)
+{
+    ear e;
+    rlock_owner *o = open_owner(&e);
+    rlock_owner_free(o);
+    e.told = 0;
+    EXPECT_INT(pthread_key_create(&key, take_late), 0);
+    test_join(test_spawn(end_without, NULL));
+    EXPECT_INT(e.told, 1);
+    pthread_key_delete(key);
+    rl_owner_unlisten(&e.l);
+}
 
 TEST(owner_calls, without_memory_the_end_of_a_thread_cannot_be_watched)
 {
