@@ -164,6 +164,33 @@ TEST(async_calls, when_who_drove_had_no_steps_left_those_at_desks_go_first)
     close_stage(&g);
 }
 
+/* Nobody else closes what it may be polling. */
+TEST(async_calls,
+     what_comes_over_jobs_own_connections_is_read_by_the_loop_alone)
+{
+    stage g;
+    job x[2], y;
+    open_stage(&g);
+    outpost_node(&g.o)->pool->exclusive = true;
+    for (int i = 0; i < 2; i++)
+        outpost_add_idle(&g.o);
+    for (int i = 0; i < 2; i++)
+        start_asker(&g, &x[i]);
+    take_turn(&g);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_CONTAINS(outpost_read_at(&g.o, g.o.peers[i]), "\r\njob\r\n");
+        outpost_say_at(g.o.peers[i], LEFT);
+    }
+    rl_async_dispatch(g.a);
+    g.a->most_steps = 0; /* so those at desks are looked at first */
+    make_job(&g, &y, 0);
+    rl_async_start(g.a, &y.s);
+    EXPECT(y.overs == 1 && !x[0].overs && !x[1].overs);
+    take_turn(&g);
+    EXPECT(x[0].overs == 1 && x[1].overs == 1);
+    close_stage(&g);
+}
+
 /* --- who dispatches ------------------------------------------------------- */
 
 typedef struct delivery {
