@@ -27,6 +27,9 @@ TEST(keeper, connects_at_first_though_nothing_is_held)
     EXPECT_BETWEEN(v->until_us, w.before_us + PLAY_TIMEOUT_MS * MS,
                    w.now_us + PLAY_TIMEOUT_MS * MS);
     EXPECT(keeper(&w)->watcher.called); /* the connector's signal is for it */
+    struct pollfd p = {.fd = 0};
+    EXPECT_INT(keeper(&w)->watcher.look(&keeper(&w)->watcher, &p, 1), 1);
+    EXPECT(p.fd < 0); /* it has nothing to be polled */
     rl_conn *c = outpost_give(&w.o);
     EXPECT_INT(take_turn(&w), RL_NEVER);
     EXPECT(keeper(&w)->conn == c && !visitor(&w));
