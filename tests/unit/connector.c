@@ -470,3 +470,36 @@ TEST(connector, that_is_closed_ends_its_thread_at_once)
     EXPECT_BETWEEN(rl_now_us() - told_us, 0, 1000 * SLACK_MS);
     close_station(&s);
 }
+
+static bool is_starting(station *s)
+{
+    rl_mutex_lock(&s->node.connector.mutex);
+    bool is = s->node.connector.starting;
+    rl_mutex_unlock(&s->node.connector.mutex);
+    return is;
+}
+
+/* Its thread takes a while to be started. */
+static intptr_t visit_late(void *arg)
+{
+    station *s = arg;
+    rl_visitor v;
+    shim_fail(shim_here(), SHIM_THREAD, 1, 1, SHIM_LATE);
+    visit(s, &v, true);
+    shim_clear(shim_here());
+    EVENTUALLY(SOON, has_news(s, &v));
+    return 0;
+}
+
+TEST(connector, to_stop_it_waits_for_who_starts_its_thread_and_no_longer)
+{
+    station s;
+    open_station(&s, INT_MAX);
+    rl_connector_open(&s.node);
+    test_thread *t = test_spawn(visit_late, &s);
+    EVENTUALLY(SOON, is_starting(&s) || test_done(t));
+    rl_connector_stop(&s.node);
+    EXPECT(!is_starting(&s) && !runs(&s));
+    test_join(t);
+    close_station(&s);
+}
