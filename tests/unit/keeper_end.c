@@ -411,6 +411,19 @@ TEST(keeper_end, that_is_dismissed_while_it_is_connected_to_waits_no_longer)
     close_ward(&w);
 }
 
+TEST(keeper_end, that_is_dismissed_closes_a_connection_that_has_just_come)
+{
+    ward w;
+    open_ward(&w);
+    take_turn(&w);
+    outpost_give(&w.o);
+    rl_keeper_dismiss(outpost_node(&w.o));
+    EXPECT_INT(take_turn(&w), RL_LOOP_LEAVE);
+    EXPECT(outpost_is_closed(outpost_peer(&w.o)));
+    EXPECT(!keeper(&w)->visitor.conn && !keeper(&w)->conn);
+    close_ward(&w);
+}
+
 TEST(keeper_end, that_was_dismissed_may_be_started_again_and_connects_at_once)
 {
     ward w;
