@@ -159,11 +159,11 @@ TEST(notifier, how_long_it_has_been_held_is_told_with_it)
     holds(&d)->warn_us = 2000000 * MS;
     rl_hold *h = hold_of(&d, &d.owner, NULL, LEASE_MS);
     int64_t before_us = rl_now_us();
-    h->began_us = before_us - 1000000000 * MS;
+    h->began_us = before_us - 20000 * MS; /* the clock is as old */
     report(&d, h, RLOCK_EVENT_HELD_LONG);
     turn(&d);
-    EXPECT_BETWEEN(d.last[0].elapsed_ms, 1000000000,
-                   1000000000 + (rl_now_us() - before_us) / 1000);
+    EXPECT_BETWEEN(d.last[0].elapsed_ms, 20000,
+                   20000 + (rl_now_us() - before_us) / 1000);
     EXPECT_STR(d.last[0].message, "it is held for longer than 2000000 ms");
     close_desk(&d);
 }

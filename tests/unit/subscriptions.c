@@ -578,7 +578,7 @@ TEST(subscriptions, those_of_a_slot_that_has_moved_look_and_no_others)
 /* --- in a child ----------------------------------------------------------- */
 
 /* Who forked may have been in the middle of it. */
-static void expect_left(bool busy)
+static void expect_left(bool busy) RL_UNCHECKED
 {
     house h;
     open_house(&h, false, true);
