@@ -334,7 +334,11 @@ void config_reconcile(config *c)
         c->servers = 1;
         c->reds = 0;
     }
+    if (c->cluster)
+        c->sentinel = 0;
     if (c->sentinel && c->replicas == 0)
+        c->replicas = 1;
+    if (c->cluster && c->replicas > 1)
         c->replicas = 1;
     c->tls = c->tls ? (c->tls > 12 ? 13 : 12) : 0;
     c->contexts = c->contexts && !c->tls && !is_group(c);
@@ -440,8 +444,8 @@ static bool has_room(const config *c)
 {
     return c->servers <= SERVERS_MAX && c->processes <= PROCESSES_MAX &&
            c->owners <= OWNERS_MAX && c->singles <= SINGLES_MAX &&
-           c->reds <= REDS_MAX && c->multis <= MULTIS_MAX &&
-           c->replicas <= (c->cluster ? 1 : 2) && c->login <= 3;
+           c->reds <= REDS_MAX && c->multis <= MULTIS_MAX && c->replicas <= 2 &&
+           c->login <= 3;
 }
 
 bool config_set(config *c, const char *list)

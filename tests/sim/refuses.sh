@@ -33,7 +33,7 @@ refuses --set pool_size=x
 refuses --set owners=33
 refuses --set singles=4
 refuses --set multis=3
-refuses --set cluster=1,sentinel=0,replicas=2
+refuses --set sentinel=1,cluster=0,replicas=3
 refuses --set login=4
 refuses --world 1
 refuses 1
