@@ -88,7 +88,7 @@ RLOCK_API rlock_status rlock_client_new(const rlock_options *opts,
  * Closes and frees a client; NULL is accepted. Wakes its waiters with
  * RLOCK_ECLOSED (of a Red lock, if the client is its home), waits until running
  * calls have returned (each within its command timeout), takes leave of servers
- * at which it has waited (a second at most), tries for at most another to undo
+ * at which it has waited (250 ms at most), tries for at most a second to undo
  * what failed calls may have left there, and joins the client's threads; one
  * that is connecting has a command timeout for that. No event is told of what
  * was held. Not for callbacks, nor to be called twice, nor while another thread

@@ -29,7 +29,7 @@
 #define LASTED_US 1000000
 
 /* So long the server has to say that a subscription has ended. */
-#define LEAVE_US 1000000
+#define LEAVE_US 250000
 
 /* A connection that is silent for so long is asked whether it is alive. */
 #define SILENCE_US 15000000

@@ -46,7 +46,7 @@ void rl_line_fini(rl_line *l)
 bool rl_line_push(rl_line *l, rl_slot *s)
 {
     size_t known = (size_t)(l->written - l->sent);
-    if (l->out.lacking || !rl_line_speaks(l)) {
+    if (l->out.lacking || l->failed || l->mute) {
         rl_bytes_cut(&l->out, l->out.begin + known);
         return false;
     }

@@ -24,12 +24,19 @@ static struct {
 static int losses_n;
 
 /* Of what has no token it is found at the end, if at all. */
-static hold *hold_of(const program *g, int thing, uint64_t token)
+/* Of several, the latest that was granted before: a master that lost the last
+   token may give it again. */
+static hold *hold_of(const program *g, int thing, uint64_t token, int64_t at)
 {
-    for (hold *h = holds[thing]; h && token; h = h->next)
-        if (h->g == g && h->token == token)
+    hold *later = NULL;
+    for (hold *h = holds[thing]; h && token; h = h->next) {
+        if (h->g != g || h->token != token)
+            continue;
+        if (h->from <= at)
             return h;
-    return NULL;
+        later = h;
+    }
+    return later;
 }
 
 /* Of one that is being unlocked only the answer tells. */
@@ -54,7 +61,7 @@ static void note_loss(hold *h)
 
 static void note_abandoned(program *g, const rlock_event *e)
 {
-    hold *h = hold_of(g, thing_of(e->name), e->token);
+    hold *h = hold_of(g, thing_of(e->name), e->token, w.now);
     if (h && h->bunch->abandons++ > 0)
         finding("judge 4: that %s, token %llu, is abandoned is told twice",
                 e->name, (unsigned long long)e->token);
@@ -82,7 +89,7 @@ static void told(program *g, const rlock_event *e)
     losses[losses_n].thing = t;
     losses[losses_n].token = e->token;
     losses[losses_n++].at = w.now;
-    hold *h = hold_of(g, t, e->token);
+    hold *h = hold_of(g, t, e->token, w.now);
     if (h)
         note_loss(h);
 }
@@ -156,7 +163,8 @@ static const hold *any_loser(int i)
 static void find_losers(void)
 {
     for (int i = 0; i < losses_n; i++) {
-        hold *h = hold_of(losses[i].g, losses[i].thing, losses[i].token);
+        hold *h = hold_of(losses[i].g, losses[i].thing, losses[i].token,
+                          losses[i].at);
         losses[i].of = h;
         if (h)
             h->bunch->loss = KNOWN;
@@ -185,7 +193,7 @@ static int times_told(const bunch *b)
     for (int i = 0; i < losses_n; i++) {
         const hold *h = losses[i].of ? losses[i].of
                                      : hold_of(losses[i].g, losses[i].thing,
-                                               losses[i].token);
+                                               losses[i].token, losses[i].at);
         n += h && h->bunch == b;
     }
     return n;

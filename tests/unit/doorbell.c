@@ -106,7 +106,7 @@ static void close_house(house *h)
 static void begin_to_leave(house *h)
 {
     rl_doorbell_dismiss(&h->e.node);
-    EXPECT_INT(take_turn(h), h->now_us + 1000 * MS);
+    EXPECT_INT(take_turn(h), h->now_us + 250 * MS);
     EXPECT_STR(read_all(h, h->server), FAREWELL);
 }
 
@@ -115,9 +115,9 @@ TEST(doorbell, that_leaves_ends_when_the_server_rings_it_no_more)
     house h;
     open_house(&h);
     begin_to_leave(&h);
-    EXPECT_INT(take_turn(&h), h.now_us + 1000 * MS);
+    EXPECT_INT(take_turn(&h), h.now_us + 250 * MS);
     say(&h, ONE_IS_LEFT);
-    EXPECT_INT(take_turn(&h), h.now_us + 1000 * MS);
+    EXPECT_INT(take_turn(&h), h.now_us + 250 * MS);
     say(&h, UNSUBSCRIBED);
     EXPECT_INT(take_turn(&h), RL_LOOP_LEAVE);
     EXPECT_INT(bell(&h)->state, RL_RESTS);
@@ -157,12 +157,12 @@ TEST(doorbell, that_may_not_take_leave_goes)
     close_house(&h);
 }
 
-TEST(doorbell, that_leaves_waits_for_a_second_and_no_longer)
+TEST(doorbell, that_leaves_waits_for_a_quarter_of_a_second)
 {
     house h;
     open_house(&h);
     begin_to_leave(&h);
-    h.now_us += 1000 * MS - 1;
+    h.now_us += 250 * MS - 1;
     EXPECT_INT(take_turn(&h), h.now_us + 1);
     h.now_us++;
     EXPECT_INT(take_turn(&h), RL_LOOP_LEAVE);
@@ -173,9 +173,9 @@ TEST(doorbell, that_leaves_waits_for_no_longer_than_for_a_command)
 {
     house h;
     open_house(&h);
-    h.e.core.set.command_timeout_ms = 300;
+    h.e.core.set.command_timeout_ms = 30;
     rl_doorbell_dismiss(&h.e.node);
-    EXPECT_INT(take_turn(&h), h.now_us + 300 * MS);
+    EXPECT_INT(take_turn(&h), h.now_us + 30 * MS);
     close_house(&h);
 }
 

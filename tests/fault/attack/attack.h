@@ -102,7 +102,8 @@ enum {
     SLOWER = SANITIZED ? 8 : 1,
     OVERRUN_MS = 50 * SLOWER, /* that a call may take past its own deadline */
     REPLICAS_MS = 500,        /* that is waited for replicas */
-    LAST_TRY_MS = 1000        /* of a client, to undo what it may have left */
+    LEAVE_MS = 250,           /* of a client, to take leave of its servers; */
+    LAST_TRY_MS = 1000        /* to undo what it may have left */
 };
 
 /* What the first judge keeps of one lock. */

@@ -162,7 +162,7 @@ int64_t silence_us(const verdict *v, const arena *a, const entry *e,
 int64_t client_end_us(const arena *a)
 {
     int64_t replicas_ms = a->min_replicas ? REPLICAS_MS : 0;
-    return (COMMAND_MS + replicas_ms + LAST_TRY_MS) * 1000;
+    return (COMMAND_MS + replicas_ms + LEAVE_MS + LAST_TRY_MS) * 1000;
 }
 
 int64_t stopped_us(const arena *a, const entry *e, int64_t from_us,
