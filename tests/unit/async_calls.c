@@ -178,7 +178,7 @@ TEST(async_calls,
         start_asker(&g, &x[i]);
     take_turn(&g);
     for (int i = 0; i < 2; i++) {
-        EXPECT_CONTAINS(outpost_read_at(&g.o, g.o.peers[i]), "\r\njob\r\n");
+        outpost_expect_asked_at(&g.o, g.o.peers[i]);
         outpost_say_at(g.o.peers[i], LEFT);
     }
     rl_async_dispatch(g.a);

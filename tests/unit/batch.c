@@ -225,8 +225,6 @@ TEST(batch, what_lasts_until_an_answer_can_come_is_asked_about)
     close_round(&r);
 }
 
-#define REFUSED "-NOPERM No permissions to access a key\r\n"
-
 /* The owner has released it, with an outcome that is unknown. */
 TEST(batch, what_is_being_undone_is_not_renewed_by_itself)
 {

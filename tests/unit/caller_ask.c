@@ -96,7 +96,7 @@ TEST(caller_ask, all_that_are_asked_are_waited_for)
     drive(&s);
     for (size_t i = 0; i < SERVERS; i++) {
         expect_ok(&s, i);
-        EXPECT_CONTAINS(outpost_read(&s.o[i]), "\r\njob\r\n");
+        outpost_expect_asked(&s.o[i]);
         EXPECT_INT(pool(&s, i)->places, 0);
     }
     close_stage(&s);

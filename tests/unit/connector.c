@@ -88,6 +88,13 @@ static void expect_told(station *s, rl_visitor *v, rlock_status status,
     EXPECT(!v->conn);
 }
 
+/* The callback gives nothing. */
+static void visit_in_vain(station *s, rl_visitor *v, bool own)
+{
+    visit(s, v, own);
+    expect_told(s, v, RLOCK_EIO, "callback");
+}
+
 static bool runs(station *s)
 {
     rl_mutex_lock(&s->node.connector.mutex);
@@ -151,8 +158,7 @@ TEST(connector, a_server_that_is_down_is_tried_again_and_again)
     rl_fault why;
     open_station(&s, INT_MAX);
     rl_connector_open(&s.node);
-    visit(&s, &v, false);
-    expect_told(&s, &v, RLOCK_EIO, "callback");
+    visit_in_vain(&s, &v, false);
     EXPECT(rl_connector_is_down(&s.node.connector, &why));
     EXPECT_STR(why.text, v.fault.text);
     EVENTUALLY(SOON, s.calls >= 4);
@@ -427,8 +433,7 @@ TEST(connector, its_pauses_grow_while_the_server_is_down)
     rl_visitor v;
     open_station(&s, INT_MAX);
     rl_connector_open(&s.node);
-    visit(&s, &v, false);
-    expect_told(&s, &v, RLOCK_EIO, "callback");
+    visit_in_vain(&s, &v, false);
     int64_t first_us = pause_us(&s);
     EXPECT(first_us >= 15000);
     EVENTUALLY(SOON, s.calls >= 5);
@@ -444,14 +449,12 @@ TEST(connector, its_thread_ends_when_it_has_had_nothing_to_do_for_a_while)
     rl_visitor v;
     open_station(&s, INT_MAX);
     rl_connector_open(&s.node);
-    visit(&s, &v, true);
-    expect_told(&s, &v, RLOCK_EIO, "callback");
+    visit_in_vain(&s, &v, true);
     int64_t told_us = rl_now_us();
     EXPECT(runs(&s));
     EVENTUALLY(SOON, !runs(&s));
     EXPECT_BETWEEN(rl_now_us() - told_us, 500000, 1000 * SOON / 2);
-    visit(&s, &v, true);
-    expect_told(&s, &v, RLOCK_EIO, "callback");
+    visit_in_vain(&s, &v, true);
     EXPECT_INT(s.calls, 2);
     close_station(&s);
 }
@@ -462,8 +465,7 @@ TEST(connector, that_is_closed_ends_its_thread_at_once)
     rl_visitor v;
     open_station(&s, INT_MAX);
     rl_connector_open(&s.node);
-    visit(&s, &v, true);
-    expect_told(&s, &v, RLOCK_EIO, "callback");
+    visit_in_vain(&s, &v, true);
     int64_t told_us = rl_now_us();
     rl_connector_close(&s.node);
     EVENTUALLY(SOON, !runs(&s));

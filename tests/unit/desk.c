@@ -20,10 +20,8 @@ typedef struct stage {
 
 static void begin_part(stage *s, size_t i)
 {
-    rl_part *x = s->parts[i] = &s->part[i];
-    rl_part_leave(x, &s->o[i].e.core, &play_job, rl_now_us());
-    x->op = &s->op;
-    x->heap = false;
+    s->parts[i] = &s->part[i];
+    outpost_begin_part(&s->o[i], s->parts[i], &s->op);
 }
 
 /* It asks so many servers, and all of them have to answer. */
@@ -38,9 +36,7 @@ static void open_stage(stage *s, size_t n)
         outpost_open(&s->o[i], &s->p, (unsigned)i + 1, 1);
         begin_part(s, i);
     }
-    s->a = &s->o[0].e.async;
-    rl_completions_init(&s->o[0].e.completions);
-    rl_async_init(s->a, &s->o[0].e.loop, &s->o[0].e.completions);
+    s->a = outpost_open_async(&s->o[0]);
     EXPECT(rl_desk_get_ready(&s->d, &s->op, s->a));
     EXPECT((s->d.several != NULL) == (n > 1));
     EXPECT(s->d.legs.leg == (n > 1 ? s->d.several : &s->d.leg));
@@ -53,9 +49,7 @@ static void close_stage(stage *s)
 {
     rl_desk_put_away(&s->d, s->a);
     EXPECT(!s->d.op && !s->d.several);
-    rl_trunks_close(&s->a->trunks);
-    rl_async_fini(s->a, false);
-    rl_completions_fini(&s->o[0].e.completions, false);
+    outpost_close_async(&s->o[0]);
     for (size_t i = 0; i < SERVERS; i++) {
         EXPECT_INT(outpost_node(&s->o[i])->pool->places, 0);
         EXPECT(!outpost_visitor(&s->o[i]));
@@ -71,7 +65,7 @@ static bool go_round(stage *s)
 
 static void expect_asked(stage *s, size_t i)
 {
-    EXPECT_CONTAINS(outpost_read(&s->o[i]), "\r\njob\r\n");
+    outpost_expect_asked(&s->o[i]);
 }
 
 /* Of the first so many there is a connection. */

@@ -1,46 +1,26 @@
-/*
- * How a doorbell takes leave. The test is the server at the other end of its
- * connection, and gives it its turns.
- */
+/* How a doorbell takes leave. The test is its server, and gives it its turns. */
 #include "run/doorbell.h"
 
-#include <fcntl.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include "outpost.h"
 
-#include "engine.h"
+#define BELL "rlock_bell:of client 1"
 
-#define ID   "6f1e1e0c-5d07-4f36-9a4e-f123456789ab"
-#define BELL "rlock_bell:" ID
-
-#define SUBSCRIBED   "*3\r\n$9\r\nsubscribe\r\n$47\r\n" BELL "\r\n:1\r\n"
-#define UNSUBSCRIBED "*3\r\n$11\r\nunsubscribe\r\n$47\r\n" BELL "\r\n:0\r\n"
+#define SUBSCRIBED   "*3\r\n$9\r\nsubscribe\r\n$22\r\n" BELL "\r\n:1\r\n"
+#define UNSUBSCRIBED "*3\r\n$11\r\nunsubscribe\r\n$22\r\n" BELL "\r\n:0\r\n"
 #define ONE_IS_LEFT  "*3\r\n$11\r\nunsubscribe\r\n$1\r\nc\r\n:1\r\n"
-#define RING         "*3\r\n$7\r\nmessage\r\n$47\r\n" BELL "\r\n$3\r\njob\r\n"
+#define RING         "*3\r\n$7\r\nmessage\r\n$22\r\n" BELL "\r\n$3\r\njob\r\n"
 #define FAREWELL     "*1\r\n$11\r\nUNSUBSCRIBE\r\n"
 
 typedef struct house {
     play p;
-    rl_engine e;
-    int server;     /* the other end of the doorbell's connection, */
-    int keepers;    /* and of the keeper's */
-    int64_t now_us; /* when the doorbell has its turn */
-    char said[1000];
+    outpost o;
+    int keepers, server; /* the servers' ends of the two connections */
+    int64_t now_us;      /* when the doorbell has its turn */
 } house;
-
-static rl_conn *connect_to(int *peer)
-{
-    int fds[2];
-    EXPECT_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
-    rl_conn *c = rl_conn_new(rl_plain_transport(fds[0]));
-    EXPECT(c);
-    *peer = fds[1];
-    return c;
-}
 
 static rl_doorbell *bell(house *h)
 {
-    return &h->e.node.doorbell;
+    return &outpost_node(&h->o)->doorbell;
 }
 
 /* What the doorbell answers: when its next turn is due, or that it leaves. */
@@ -52,62 +32,40 @@ static int64_t take_turn(house *h)
     return bell(h)->watcher.turn(&bell(h)->watcher, h->now_us);
 }
 
-static void say(house *h, const char *text)
-{
-    EXPECT_INT(write(h->server, text, strlen(text)), strlen(text));
-}
-
-static const char *read_all(house *h, int peer)
-{
-    ssize_t n = read(peer, h->said, sizeof h->said - 1);
-    h->said[n < 0 ? 0 : n] = '\0';
-    return h->said;
-}
-
 /* It has been given a connection, and hears. */
 static void open_house(house *h)
 {
-    rl_dialer d;
     memset(h, 0, sizeof *h);
-    engine_open(&h->e, &h->p);
-    rl_conn_free(h->e.node.keeper.conn);
-    h->e.node.keeper.conn = connect_to(&h->keepers);
-    rl_dialer_init(&d);
-    h->e.node.pool = rl_pool_new(&d, 3);
-    rl_connector_init(&h->e.node.connector);
-    EXPECT(h->e.node.pool && rl_doorbell_init(bell(h)));
-    snprintf(h->e.core.bell, sizeof h->e.core.bell, "%s", BELL);
-    h->now_us = h->p.now_us;
-    bell(h)->state = RL_CONNECTS;
-    bell(h)->visitor.conn = connect_to(&h->server);
+    play_open(&h->p, 1);
+    outpost_open(&h->o, &h->p, 1, 3);
+    outpost_node(&h->o)->keeper.conn = outpost_connect(&h->o);
+    h->keepers = outpost_peer(&h->o);
+    h->now_us = rl_now_us();
     take_turn(h);
-    EXPECT_CONTAINS(read_all(h, h->server), "$9\r\nSUBSCRIBE\r\n");
-    say(h, SUBSCRIBED);
+    outpost_give(&h->o);
+    h->server = outpost_peer(&h->o);
+    take_turn(h);
+    EXPECT_CONTAINS(outpost_read(&h->o), "$9\r\nSUBSCRIBE\r\n");
+    outpost_say(&h->o, SUBSCRIBED);
     take_turn(h);
     EXPECT_INT(bell(h)->state, RL_HEARS);
 }
 
 static void close_house(house *h)
 {
-    close(h->server);
-    if (bell(h)->conn)
-        EXPECT_INT(take_turn(h), RL_LOOP_LEAVE);
-    close(h->keepers);
-    rl_doorbell_fini(bell(h), false);
-    rl_connector_stop(&h->e.node);
-    rl_connector_fini(&h->e.node.connector);
-    rl_pool_free(h->e.node.pool, false);
-    engine_close(&h->e, h->p.now_us);
-    play_close_core(&h->e.core);
+    shutdown(h->server, SHUT_RDWR);
+    rl_doorbell_dismiss(outpost_node(&h->o));
+    EXPECT_INT(take_turn(h), RL_LOOP_LEAVE);
+    outpost_close(&h->o);
     play_close(&h->p);
 }
 
 /* It is told to leave, and says so. */
 static void begin_to_leave(house *h)
 {
-    rl_doorbell_dismiss(&h->e.node);
+    rl_doorbell_dismiss(outpost_node(&h->o));
     EXPECT_INT(take_turn(h), h->now_us + 250 * MS);
-    EXPECT_STR(read_all(h, h->server), FAREWELL);
+    EXPECT_STR(outpost_read_at(&h->o, h->server), FAREWELL);
 }
 
 TEST(doorbell, that_leaves_ends_when_the_server_rings_it_no_more)
@@ -116,9 +74,9 @@ TEST(doorbell, that_leaves_ends_when_the_server_rings_it_no_more)
     open_house(&h);
     begin_to_leave(&h);
     EXPECT_INT(take_turn(&h), h.now_us + 250 * MS);
-    say(&h, ONE_IS_LEFT);
+    outpost_say_at(h.server, ONE_IS_LEFT);
     EXPECT_INT(take_turn(&h), h.now_us + 250 * MS);
-    say(&h, UNSUBSCRIBED);
+    outpost_say_at(h.server, UNSUBSCRIBED);
     EXPECT_INT(take_turn(&h), RL_LOOP_LEAVE);
     EXPECT_INT(bell(&h)->state, RL_RESTS);
     EXPECT(!bell(&h)->conn);
@@ -130,9 +88,9 @@ TEST(doorbell, that_leaves_passes_on_what_is_rung_until_then)
     house h;
     open_house(&h);
     begin_to_leave(&h);
-    say(&h, RING UNSUBSCRIBED);
+    outpost_say_at(h.server, RING UNSUBSCRIBED);
     EXPECT_INT(take_turn(&h), RL_LOOP_LEAVE);
-    EXPECT_CONTAINS(read_all(&h, h.keepers), "$3\r\njob\r\n");
+    outpost_expect_asked_at(&h.o, h.keepers);
     close_house(&h);
 }
 
@@ -140,9 +98,9 @@ TEST(doorbell, that_leaves_passes_on_what_has_just_been_rung)
 {
     house h;
     open_house(&h);
-    say(&h, RING);
+    outpost_say_at(h.server, RING);
     begin_to_leave(&h);
-    EXPECT_CONTAINS(read_all(&h, h.keepers), "$3\r\njob\r\n");
+    outpost_expect_asked_at(&h.o, h.keepers);
     close_house(&h);
 }
 
@@ -152,7 +110,7 @@ TEST(doorbell, that_may_not_take_leave_goes)
     house h;
     open_house(&h);
     begin_to_leave(&h);
-    say(&h, "-NOPERM this user has no permissions\r\n");
+    outpost_say_at(h.server, "-NOPERM this user has no permissions\r\n");
     EXPECT_INT(take_turn(&h), RL_LOOP_LEAVE);
     close_house(&h);
 }
@@ -173,8 +131,8 @@ TEST(doorbell, that_leaves_waits_for_no_longer_than_for_a_command)
 {
     house h;
     open_house(&h);
-    h.e.core.set.command_timeout_ms = 30;
-    rl_doorbell_dismiss(&h.e.node);
+    h.o.e.core.set.command_timeout_ms = 30;
+    rl_doorbell_dismiss(outpost_node(&h.o));
     EXPECT_INT(take_turn(&h), h.now_us + 30 * MS);
     close_house(&h);
 }
@@ -194,9 +152,9 @@ TEST(doorbell, that_hears_nothing_yet_leaves_at_once)
     house h;
     open_house(&h);
     bell(&h)->state = RL_SUBSCRIBES;
-    rl_doorbell_dismiss(&h.e.node);
+    rl_doorbell_dismiss(outpost_node(&h.o));
     EXPECT_INT(take_turn(&h), RL_LOOP_LEAVE);
-    EXPECT_STR(read_all(&h, h.server), "");
+    EXPECT_STR(outpost_read_at(&h.o, h.server), "");
     close_house(&h);
 }
 

@@ -6,7 +6,6 @@
 #define UNIT_JOBS_H
 
 #include "outpost.h"
-#include "run/async.h"
 #include "run/desk.h"
 
 /* Of jobs, in a turn; and by who drives in the loop's place. */
@@ -89,9 +88,7 @@ static inline void make_asker(stage *g, job *x)
     x->asks = true;
     x->op.n = x->op.quorum = 1;
     x->parts[0] = &x->part;
-    rl_part_leave(&x->part, &g->o.e.core, &play_job, rl_now_us());
-    x->part.op = &x->op;
-    x->part.heap = false;
+    outpost_begin_part(&g->o, &x->part, &x->op);
 }
 
 static inline void open_stage(stage *g)
@@ -99,9 +96,7 @@ static inline void open_stage(stage *g)
     memset(g, 0, sizeof *g);
     play_open(&g->p, 1);
     outpost_open(&g->o, &g->p, 1, 3);
-    g->a = &g->o.e.async;
-    rl_completions_init(&g->o.e.completions);
-    rl_async_init(g->a, &g->o.e.loop, &g->o.e.completions);
+    g->a = outpost_open_async(&g->o);
     EXPECT(rl_async_furnish(g->a));
     atomic_store(&g->a->started, true);
 }
@@ -109,9 +104,7 @@ static inline void open_stage(stage *g)
 static inline void close_stage(stage *g)
 {
     EXPECT(g->a->jobs == 0 && g->a->at_desks == 0);
-    rl_trunks_close(&g->a->trunks);
-    rl_async_fini(g->a, false);
-    rl_completions_fini(&g->o.e.completions, false);
+    outpost_close_async(&g->o);
     outpost_close(&g->o);
     play_close(&g->p);
 }
@@ -161,7 +154,7 @@ static inline rl_conn *give_trunk(stage *g)
 {
     rl_conn *c = outpost_give(&g->o);
     take_turn(g);
-    EXPECT_CONTAINS(outpost_read(&g->o), "\r\njob\r\n");
+    outpost_expect_asked(&g->o);
     return c;
 }
 

@@ -29,10 +29,7 @@ static rl_pool *pool(stage *s, size_t i)
 static void begin_part(stage *s, size_t i)
 {
     rl_part *x = s->parts[i] = &s->part[i];
-    s->now_us = rl_now_us();
-    rl_part_leave(x, &s->o[i].e.core, &play_job, s->now_us);
-    x->op = &s->op;
-    x->heap = false;
+    outpost_begin_part(&s->o[i], x, &s->op);
     if (s->op.n > 1)
         rl_part_limit(x, PLAY_LEASE_MS, x->until_us);
 }
@@ -82,7 +79,7 @@ static void look(stage *s)
 
 static void expect_asked(stage *s, size_t i)
 {
-    EXPECT_CONTAINS(outpost_read(&s->o[i]), "\r\njob\r\n");
+    outpost_expect_asked(&s->o[i]);
     EXPECT_INT(s->part[i].ask.next, RL_ASK_WAITS);
 }
 
@@ -249,7 +246,7 @@ TEST(leg, that_is_not_needed_any_more_is_taken_for_another_server)
     EXPECT_INT(s.legs.n, 1);
     EXPECT(s.leg[0].node == outpost_node(&s.o[1]));
     EXPECT(pool(&s, 0)->places == 0 && pool(&s, 1)->places == 1);
-    EXPECT_CONTAINS(outpost_read(&s.o[1]), "\r\njob\r\n");
+    outpost_expect_asked(&s.o[1]);
     outpost_say(&s.o[1], LEFT);
     EXPECT(rl_conn_receive(rl_leg_conn(&s.leg[0])));
     close_stage(&s);
@@ -261,7 +258,7 @@ TEST(leg, parts_for_one_server_share_a_leg)
     open_stage(&s, 2);
     outpost_add_idle(&s.o[0]);
     s.op.quorum = 2;
-    rl_part_leave(&s.part[1], &s.o[0].e.core, &play_job, rl_now_us());
+    outpost_begin_part(&s.o[0], s.parts[1], &s.op);
     EXPECT(!ask(&s));
     EXPECT(s.legs.n == 1 && s.leg[0].way.line->pending == 2);
     outpost_say(&s.o[0], LEFT LEFT);

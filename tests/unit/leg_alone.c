@@ -23,10 +23,7 @@ static rl_pool *pool(stage *s)
 
 static void begin_part(stage *s)
 {
-    s->now_us = rl_now_us();
-    rl_part_leave(&s->part, &s->o.e.core, &play_job, s->now_us);
-    s->part.op = &s->op;
-    s->part.heap = false;
+    outpost_begin_part(&s->o, &s->part, &s->op);
     rl_round_begin(&s->op);
 }
 
@@ -36,8 +33,7 @@ static void open_stage(stage *s, unsigned places, bool on_loop)
     memset(s, 0, sizeof *s);
     play_open(&s->p, 1);
     outpost_open(&s->o, &s->p, 1, places);
-    rl_completions_init(&s->o.e.completions);
-    rl_async_init(&s->o.e.async, &s->o.e.loop, &s->o.e.completions);
+    outpost_open_async(&s->o);
     rl_op_init(&s->op, &s->op.lent);
     s->op.n = s->op.quorum = 1;
     s->op.lent = &s->part;
@@ -55,10 +51,8 @@ static void close_stage(stage *s)
     rl_legs_fini(&s->legs);
     rl_mux_set_trim(&outpost_node(&s->o)->muxes);
     EXPECT_INT(pool(s)->places, 0);
-    rl_trunks_close(&s->o.e.async.trunks);
+    outpost_close_async(&s->o);
     EXPECT(!outpost_visitor(&s->o));
-    rl_async_fini(&s->o.e.async, false);
-    rl_completions_fini(&s->o.e.completions, false);
     outpost_close(&s->o);
     play_close(&s->p);
 }
@@ -141,7 +135,7 @@ static void expect_own(void (*because)(stage *s), bool on_loop)
     EXPECT(!ask(&s));
     EXPECT(!s.leg.port && !s.leg.trunk && rl_leg_conn(&s.leg) == c);
     EXPECT_INT(pool(&s)->places, 1);
-    EXPECT_CONTAINS(outpost_read(&s.o), "\r\njob\r\n");
+    outpost_expect_asked(&s.o);
     rl_conn_time_out(c);
     s.part.heap = false;
     s.part.ask.tries = 0;
@@ -262,16 +256,22 @@ static void serve(stage *s)
     rl_trunks_serve(&s->o.e.async.trunks, NULL, 0, true);
 }
 
+/* What was asked is sent, and its answer read; then nothing is left to ask. */
+static void have_answered(stage *s)
+{
+    serve(s);
+    outpost_expect_asked(&s->o);
+    outpost_say(&s->o, LEFT);
+    serve(s);
+    EXPECT(s->part.over && ask(s));
+}
+
 TEST(leg_alone, on_the_loop_it_asks_on_a_trunk_and_waits_for_nothing)
 {
     stage s;
     rl_conn *c = open_on_trunk(&s);
     EXPECT_STR(outpost_read(&s.o), ""); /* who drives sends for all */
-    serve(&s);
-    EXPECT_CONTAINS(outpost_read(&s.o), "\r\njob\r\n");
-    outpost_say(&s.o, LEFT);
-    serve(&s);
-    EXPECT(s.part.over && ask(&s));
+    have_answered(&s);
     rl_trunk *t = s.leg.trunk;
     rl_legs_close(&s.legs);
     EXPECT(t->users == 0 && t->conn == c && !rl_conn_is_broken(c));
@@ -283,10 +283,7 @@ TEST(leg_alone, on_the_loop_the_next_round_has_the_same_trunk)
 {
     stage s;
     rl_conn *c = open_on_trunk(&s);
-    serve(&s);
-    outpost_say(&s.o, LEFT);
-    serve(&s);
-    EXPECT(s.part.over && ask(&s));
+    have_answered(&s);
     begin_part(&s);
     EXPECT(!ask(&s));
     EXPECT(s.leg.way.line == &c->line && s.leg.trunk->users == 1);
@@ -301,10 +298,7 @@ TEST(leg_alone, on_the_loop_a_trunk_that_is_asked_no_more_is_left)
 {
     stage s;
     rl_conn *c = open_on_trunk(&s);
-    serve(&s);
-    outpost_say(&s.o, LEFT);
-    serve(&s);
-    EXPECT(s.part.over && ask(&s));
+    have_answered(&s);
     rl_trunk *t = s.leg.trunk;
     c->line.retired = true;
     t->users++; /* another one */

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "hold/due.h"
 #include "play.h"
+#include "run/async.h"
 #include "run/batches.h"
 #include "run/engine.h"
 #include "shim.h"
@@ -69,6 +70,21 @@ static inline void outpost_close(outpost *o)
     play_close_core(&o->e.core);
     for (int i = 0; i < o->n; i++)
         close(o->peers[i]);
+}
+
+/* Jobs may be started there, too. */
+static inline rl_async *outpost_open_async(outpost *o)
+{
+    rl_completions_init(&o->e.completions);
+    rl_async_init(&o->e.async, &o->e.loop, &o->e.completions);
+    return &o->e.async;
+}
+
+static inline void outpost_close_async(outpost *o)
+{
+    rl_trunks_close(&o->e.async.trunks);
+    rl_async_fini(&o->e.async, false);
+    rl_completions_fini(&o->e.completions, false);
 }
 
 /* As the dialer makes one; its server is known, and has just said something.
@@ -137,6 +153,24 @@ static inline bool outpost_is_closed(int peer)
     while ((n = read(peer, &byte, 1)) > 0)
         ;
     return n == 0 || errno == ECONNRESET;
+}
+
+/* A part of an operation that asks there: it leaves the queue of play_job. */
+static inline void outpost_begin_part(outpost *o, rl_part *x, rl_op *op)
+{
+    rl_part_leave(x, &o->e.core, &play_job, rl_now_us());
+    x->op = op;
+    x->heap = false;
+}
+
+static inline void outpost_expect_asked_at(outpost *o, int peer)
+{
+    EXPECT_CONTAINS(outpost_read_at(o, peer), "\r\njob\r\n");
+}
+
+static inline void outpost_expect_asked(outpost *o)
+{
+    outpost_expect_asked_at(o, outpost_peer(o));
 }
 
 /* Who waits for the connector; NULL: nobody. */

@@ -8,9 +8,9 @@
 #include <rlock/owner.h>
 
 #include "base/os.h"
+#include "ear.h"
 #include "run/async.h"
 #include "shim.h"
-#include "test.h"
 
 static rlock_owner *owner_new(const char *label)
 {
@@ -265,25 +265,6 @@ TEST(owner, one_piece_of_memory_is_kept_for_its_next_start)
 }
 
 /* --- their ends ----------------------------------------------------------- */
-
-typedef struct ear {
-    rl_owner_listener l;
-    int told;
-    uint64_t owner;
-} ear;
-
-static void hear(void *arg, uint64_t owner)
-{
-    ear *e = arg;
-    e->told++;
-    e->owner = owner;
-}
-
-static void listen_by(ear *e)
-{
-    *e = (ear){.l = {.ended = hear, .arg = e}};
-    EXPECT(rl_owner_listen(&e->l));
-}
 
 TEST(owner, whoever_listens_is_told_that_one_is_freed)
 {

@@ -9,26 +9,13 @@
 #include <rlock/owner.h>
 
 #include "base/os.h"
+#include "ear.h"
 #include "jobs.h"
-
-typedef struct ear {
-    rl_owner_listener l;
-    int told;
-    uint64_t owner;
-} ear;
-
-static void hear(void *arg, uint64_t owner)
-{
-    ear *e = arg;
-    e->told++;
-    e->owner = owner;
-}
 
 static rlock_owner *open_owner(ear *e)
 {
     rlock_owner *o = NULL;
-    *e = (ear){.l = {.ended = hear, .arg = e}};
-    EXPECT(rl_owner_listen(&e->l));
+    listen_by(e);
     EXPECT_STATUS(rlock_owner_new("a", &o), RLOCK_OK);
     return o;
 }

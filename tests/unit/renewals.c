@@ -167,8 +167,6 @@ TEST(renewals, what_is_only_looked_at_lasts_no_longer)
     close_round(&r);
 }
 
-#define REFUSED "-NOPERM No permissions to access a key\r\n"
-
 TEST(renewals, what_is_not_asked_about_by_itself_lasts_no_longer)
 {
     round r;

@@ -9,6 +9,9 @@
 
 #define MOST 600
 
+/* A call as a whole. */
+#define REFUSED "-NOPERM No permissions to access a key\r\n"
+
 typedef struct round {
     play p; /* who owns the holds */
     rl_engine e;
