@@ -368,14 +368,15 @@ TEST(status, who_waits_for_a_red_lock_gets_it_when_it_is_free)
     snprintf(uris, sizeof uris, "%s %s", server_uri(sv[0]), server_uri(sv[1]));
     setenv("RLOCK_URI", uris, 1);
     command *first =
-        RLOCK(NULL, "run", "-l", "1.5", "job", "sh", "-c",
-              "echo $$ >\"$0\"; exec sleep 100", command_file(sv[0], "pid"));
+        RLOCK(NULL, "run", "job", "sh", "-c", "echo $$ >\"$0\"; exec sleep 100",
+              command_file(sv[0], "pid"));
     pid_t pid = command_number(sv[0], "pid");
-    command *second = RLOCK(NULL, "run", "-l", "1.5", "job", "echo", "ran");
+    command *second = RLOCK(NULL, "run", "job", "echo", "ran");
     EVENTUALLY(SOON, queued(sv[0], "job") == 1);
     EXPECT_STR(command_out(second), "");
     kill(pid, SIGTERM);
     EXPECT_INT(command_status(first), 128 + SIGTERM);
+    EXPECT_STR(command_err(second), "");
     EXPECT_INT(command_status(second), 0);
     EXPECT_STR(command_out(second), "ran\n");
     command_free(first);
