@@ -52,6 +52,7 @@ static bool is_watched(const hold *h)
            !is_shaken(h);
 }
 
+/* A node of a Red lock that another owner has is asked, too, to no effect. */
 static void check_renewal(const call *c, const word *key, const word *holder)
 {
     int t = thing_at(key);
@@ -65,7 +66,8 @@ static void check_renewal(const call *c, const word *key, const word *holder)
     if ((cfg.fair || cfg.grants) && lease_ms > 3000)
         lease_ms = 3000;
     for (const hold *h = holds[t]; h; h = h->next)
-        if (is_watched(h) && is_holder(h, &id) && left < lease_ms / 2 - 50)
+        if (is_watched(h) && is_holder(h, &id) && judge_backs(c->s, h) &&
+            left < lease_ms / 2 - 50)
             finding("judge 8: %s is renewed when %lld ms of %lld are left",
                     things[t].name, (long long)left, (long long)lease_ms);
 }

@@ -286,11 +286,13 @@ static void await_replicas(void)
  */
 static void check_health(program *g)
 {
+    int64_t lease_ms = 2 * longest_lease_ms();
+    int64_t wait_ms = lease_ms > 20000 ? lease_ms : 20000;
     running->p = &g->p;
     for (int i = 0; i < locks_n && !g->closing_at; i++) {
         if (locks[i].has_red)
             continue;
-        rlock_status s = rlock_acquire(g->handle[i], 20000, 1000);
+        rlock_status s = rlock_acquire(g->handle[i], wait_ms, 1000);
         if (s != RLOCK_OK)
             finding("judge 15: all is well, but process %d cannot have %s: %s "
                     "(%s)",
