@@ -206,6 +206,24 @@ TEST(script_permit, while_the_first_finds_no_room_nobody_is_granted_any)
     bells_close(&b);
 }
 
+/* They have no client; each that is let in looks at so many. */
+static void expect_let_in(int behind, int permits)
+{
+    bells b = bells_open(NULL);
+    EXPECT(permit_takes(&b, A, "60000 1 1 0"));
+    permit_stand(&b, B, "1", BELL_OF("1"));
+    for (int i = 0; i < behind; i++)
+        server_cmd(b.sv, "ZADD " LINE " 1 dead%d", i);
+    EXPECT_INT(permit_release(&b, A, "1"), 2);
+    EXPECT_INT(permits_of(&b, B), permits);
+    bells_close(&b);
+}
+
+TEST_CASE(script_permit, behind_255_dead_ones_one_is_let_in_at_once,
+          expect_let_in(255, 1))
+TEST_CASE(script_permit, behind_256_dead_ones_one_looks_by_himself,
+          expect_let_in(256, 0))
+
 TEST(script_permit, what_nobody_hears_is_taken_back)
 {
     bells b = bells_open(NULL);

@@ -75,6 +75,10 @@ static const row handover_that_grants[] = {
     {HASH, HELD "Q=b1:100@3000 W=b1:100:X:60000:7@3000", HAND("''"), "{ 4 }",
      "L=X@3000 T=now@300000", "b1<grant:X:7:1800000000000345:3000:L"},
     {HASH, HELD "Q=b1:100@3000", HAND("''"), "{ 2 }", "", "b1<L"},
+    /* somebody listens to Redisson's channel */
+    {HASH, HELD "Q=b1:100@3000 W=b1:100:X:60000:7@3000",
+     "handover 5 L T V Q W A B 60000 2000 R ''", "{ 2 }",
+     "W=b1:100:X:60000:7@3000", "R<0 b1<L"},
     {HASH, HELD, "handover 5 L T V Q W A B 60000 2000 R ''", "token",
      "L=B@60000 T=now@300000"},
 };

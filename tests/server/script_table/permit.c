@@ -59,6 +59,10 @@ static const row taking[] = {
     {KEPT, "L=?5 P=!", TAKE("1"), "!WRONGTYPE", SAME},
     {KEPT, "L=?5", TAKE("1"), "!OOM", SAME, NULL, OOM},
     {KEPT, "L=?5", TAKE("1"), "!", SAME, NULL, "-decrby"},
+    /* refused when it is his turn: nobody else's turn has come */
+    {KEPT, "L=?5 S=A:50,B:100@3000 I=A:60000:1:b1,B:60000:1:b1,b1:2000:7@3000",
+     TAKE("1") BY, "!", "L=?5 S=B:100@6000 I=B:60000:1:b1,b1:6000:7@6000", NULL,
+     "-decrby"},
     {KEPT, "L=?5", TAKE("1000"), "{ 0 -1 0 1 -1 5 0 }", SAME},
     {KEPT, "L=?0 P=B1:898200000000000", TAKE("1"), "{ 0 -1 0 1 -1 0 0 }", SAME},
     {KEPT, "L=?5", "permit/acquire 5 L P U S I A 60000 1 x 0",

@@ -241,6 +241,9 @@ static const row ending[] = {
     {HASH,
      "L=write,A:1,Bw:1@20000 T=5@200000 E=A:10000,Bw:20000@3620000 M=1@10000",
      END_READ, "1", "L=write,Bw:1@20000 T=5@200000 E=Bw:20000@3620000"},
+    /* and who comes next finds those whose lease is over */
+    {HASH, "L=read,A:1,B:1@20000 T=5@200000 E=B:-1,A:10000@3620000 M=1@10000",
+     END_READ, "1", "L=read,B:1@20000 T=5@200000 E=B:-1@3620000"},
     /* a level less */
     {HASH, "L=read,A:2@20000 T=5@200000 E=A:20000@3620000 M=1@20000",
      END_READ " 1 0", "1", A_READS},
