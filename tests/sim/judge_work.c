@@ -291,6 +291,12 @@ static void check_handed(const call *c, const text *reply)
                 things[t].name, in_a_row[t]);
 }
 
+/* By its own clock its time may be over. */
+static int64_t shortest_wait(const act *a)
+{
+    return a->wait_ms * MS / 100 * 98;
+}
+
 /* Who has been granted what somebody has freed by force may not know yet; and what
    a task has started stands still while its loop is in slow callbacks. */
 static bool still_waits(const owner *o, int lock, int64_t since)
@@ -301,13 +307,13 @@ static bool still_waits(const owner *o, int lock, int64_t since)
            !o->g->closing_at && !was_canceled(o->g, lock, a->began) &&
            o->canceled_at < a->began &&
            !was_shaken(locks[lock].member[0], a->began) &&
-           (a->wait_ms < 0 || w.now < a->began + a->wait_ms * MS);
+           (a->wait_ms < 0 || w.now < a->began + shortest_wait(a));
 }
 
 /* Whose time is over asks for himself, if nobody has done so meanwhile. */
 static bool is_last_try(const act *a)
 {
-    return a->wait_ms >= 0 && a->lasted >= a->wait_ms * MS / 100 * 98;
+    return a->wait_ms >= 0 && a->lasted >= shortest_wait(a);
 }
 
 /* Threads of one client, in the order in which they came; for a fair lock, those
