@@ -178,6 +178,30 @@ TEST(batches, a_node_that_restarts_before_it_answers_is_asked_once_it_may_vote)
     close_shift(&s);
 }
 
+/* A vote that replicas have to have: so many have it. */
+static void expect_confirmed(const char *have, rl_state state, bool unknown)
+{
+    shift s;
+    open_vacant(&s);
+    s.e.core.set.replica_wait_ms = 1000;
+    s.h->replicas = 1;
+    EXPECT_INT(ask(&s), 1);
+    answer(&s, VOTED(100, 900));
+    EXPECT_INT(s.h->state, RL_VACANT);
+    EXPECT_INT(ask(&s), 1); /* a touch with WAIT */
+    answer(&s, YES);
+    answer(&s, have);
+    EXPECT_INT(s.h->state, state);
+    EXPECT(s.h->unknown == unknown);
+    EXPECT(rl_group_lose_one(s.g, 1, RL_NEVER, 0) == (state != RL_HELD));
+    close_shift(&s);
+}
+
+TEST_CASE(batches, a_vote_joins_when_its_replicas_have_it,
+          expect_confirmed(":1\r\n", RL_HELD, false))
+TEST_CASE(batches, a_vote_that_its_replicas_lack_may_have_been_granted,
+          expect_confirmed(":0\r\n", RL_VACANT, true))
+
 TEST(batches, a_vote_that_is_granted_after_the_client_was_closed_joins_nothing)
 {
     shift s;
