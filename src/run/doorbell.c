@@ -63,18 +63,22 @@ static bool is_kind(const rl_reply *r, const char *kind)
 
 /*
  * A ring for a name that nobody here wants any more. Without a connection, or
- * memory, the next one in the queue looks by himself.
+ * memory, the next one in the queue looks by himself. Who leaves may not hear
+ * that the server lacks the script, so that goes with the call.
  */
-static void pass_on(rl_engine *e, const rl_item *name)
+static void pass_on(rl_node *from, const rl_item *name)
 {
+    rl_engine *e = from->e;
     int64_t now_us = rl_now_us();
     rl_target what = {.name = name->str,
                       .len = name->len,
                       .slot = rl_slot_of(&e->core, name->str, name->len)};
     rl_node *node = rl_node_of(&e->core, what.slot);
     rl_part *x = rl_part_new_leave(&e->core, &what, now_us);
-    if (x)
-        rl_keeper_ask(node, x, now_us);
+    if (!x)
+        return;
+    x->ask.whole = atomic_load(&from->doorbell.leaving);
+    rl_keeper_ask(node, x, now_us);
 }
 
 /* Not what comes late, from a channel that is not listened to any more. */
@@ -99,7 +103,7 @@ static void hear_ring(rl_node *node, const rl_reply *r)
         return;
     if (is_ring(node, r) && !rl_rooms_wake(&node->e->core.rooms, name->str,
                                            name->len, RL_WAKE_RUNG))
-        pass_on(node->e, name);
+        pass_on(node, name);
 }
 
 /* A server that is busy or loading will have time before long. */
@@ -129,7 +133,7 @@ static void hear(void *arg, const rl_reply *r)
     bool refuses = !taken && rl_reply_is(r, REDIS_REPLY_ERROR);
     d->gone = d->gone || last || refuses; /* who may not say so just goes */
     if (taken && unwanted.str)
-        pass_on(node->e, &unwanted);
+        pass_on(node, &unwanted);
     if (taken || node->e->cluster)
         return;
     if (is_kind(r, "message"))

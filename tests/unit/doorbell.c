@@ -94,6 +94,21 @@ TEST(doorbell, that_leaves_passes_on_what_is_rung_until_then)
     close_house(&h);
 }
 
+/* That the server lacks the script might be said to nobody. */
+TEST(doorbell, that_leaves_passes_it_on_with_the_whole_script)
+{
+    house h;
+    open_house(&h);
+    outpost_say_at(h.server, RING);
+    take_turn(&h);
+    EXPECT_CONTAINS(outpost_read_at(&h.o, h.keepers), "\r\nEVALSHA\r\n");
+    begin_to_leave(&h);
+    outpost_say_at(h.server, RING);
+    take_turn(&h);
+    EXPECT_CONTAINS(outpost_read_at(&h.o, h.keepers), "\r\nEVAL\r\n");
+    close_house(&h);
+}
+
 TEST(doorbell, that_leaves_passes_on_what_has_just_been_rung)
 {
     house h;
