@@ -7,7 +7,8 @@
  * What stays true: a channel counts as heard only after the server has said so,
  * and whoever has begun to wait before that is woken to look once more. When
  * the slot moves the server ends the subscription, and they are woken, too:
- * they ask at the slot's new server, and want the channel there.
+ * they ask at the slot's new server, and want the channel there. A bell may
+ * ring until the server has seen that it was given up: that ring is passed on.
  */
 #include "run/subscriptions.h"
 
@@ -262,10 +263,9 @@ static bool is(const rl_item *i, const char *text)
     return i->str && strcmp(i->str, text) == 0;
 }
 
-/* What has been said of a channel. False: it is not ours any more. */
+/* What has been said of a channel. False: it is not wanted any more. */
 static bool hear_channel(rl_node *node, const rl_item *kind,
-                         const rl_item *channel, bool *own, char *name,
-                         size_t *len)
+                         const rl_item *channel, char *name, size_t *len)
 {
     rl_subscriptions *b = &node->doorbell.subscriptions;
     rl_key key = {.len = channel->len};
@@ -276,7 +276,6 @@ static bool hear_channel(rl_node *node, const rl_item *kind,
     subscription *x = find_locked(b, &key);
     if (x) {
         *len = x->name_len;
-        *own = strncmp(key.text, RL_SBELL_PREFIX, strlen(RL_SBELL_PREFIX)) == 0;
         memcpy(name, x->name, x->name_len);
         x->heard = is(kind, words_of(node)->subscribed) || x->heard;
         if (is(kind, words_of(node)->unsubscribed))
@@ -328,9 +327,15 @@ static void hear_ring(rl_node *node, const rl_item *said, rl_item *name)
         *name = *said;
 }
 
+/* A bell; and not Redisson's. */
+static bool is_own(const rl_node *node, const rl_item *channel)
+{
+    return node->e->cluster && channel->str &&
+           strncmp(channel->str, RL_SBELL_PREFIX, strlen(RL_SBELL_PREFIX)) == 0;
+}
+
 bool rl_subscriptions_take(rl_node *node, const rl_reply *r, rl_item *name)
 {
-    bool own = false;
     size_t len = 0;
     char text[RLOCK_NAME_MAX];
     name->str = NULL;
@@ -340,14 +345,16 @@ bool rl_subscriptions_take(rl_node *node, const rl_reply *r, rl_item *name)
         lose(node, strtol(r->top.str + 6, NULL, 10));
         return true;
     }
-    if (!rl_reply_is_array(r, 3) ||
-        !hear_channel(node, &r->item[0], &r->item[1], &own, text, &len))
+    if (!rl_reply_is_array(r, 3))
         return false;
+    bool wanted = hear_channel(node, &r->item[0], &r->item[1], text, &len);
     bool rings = is(&r->item[0], words_of(node)->message);
-    if (rings && own)
+    if (rings && is_own(node, &r->item[1])) {
         hear_ring(node, &r->item[2], name);
-    else
+        return true;
+    }
+    if (wanted)
         wake_both(&node->e->core.rooms, text, len,
                   rings ? RL_WAKE_RUNG : RL_WAKE_LOOK);
-    return true;
+    return wanted;
 }

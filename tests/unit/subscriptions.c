@@ -1,152 +1,10 @@
 /* Which channels a server is asked for, and who is woken by what it says. */
-#include "run/subscriptions.h"
+#include "subscribed.h"
 
 #include <errno.h>
 
 #include "collide.h"
-#include "engine.h"
-#include "room.h"
-#include "route/slotmap.h"
 #include "shim.h"
-
-#define KEPT_US (5 * 1000 * MS)
-
-#define BELL    "rlock_sbell:{job}:" ID
-#define ID      "6f1e1e0c-5d07-4f36-9a4e-f123456789ab"
-#define CHANNEL "redisson_lock__channel:{job}"
-
-/* A server, and what has been said to it. */
-typedef struct house {
-    play p;
-    rl_engine e;
-    rl_conn *conn;
-    char said[400];
-    bool broken; /* nothing can be said any more */
-} house;
-
-static house *at; /* whose connection is written to */
-
-static ssize_t write_down(rl_transport *t, const char *bytes, size_t n,
-                          rl_fault *f)
-{
-    (void)t;
-    if (at->broken) {
-        rl_fault_set(f, RLOCK_EIO, 0, "broken");
-        return -1;
-    }
-    size_t used = strlen(at->said);
-    snprintf(at->said + used, sizeof at->said - used, "%.*s", (int)n, bytes);
-    return (ssize_t)n;
-}
-
-static ssize_t read_nothing(rl_transport *t, char *bytes, size_t room,
-                            rl_fault *f)
-{
-    (void)t, (void)bytes, (void)room;
-    rl_fault_set(f, RLOCK_EIO, 0, "broken");
-    return -1;
-}
-
-static int nudges;
-
-static void nudge(void *arg)
-{
-    (void)arg;
-    nudges++;
-}
-
-/* Of a cluster, or not; with Redisson's channels, or without. */
-static void open_house(house *h, bool cluster, bool foreign)
-{
-    static const rl_uri nowhere;
-    static const rl_transport_ops ops = {.write = write_down,
-                                         .read = read_nothing,
-                                         .close = engine_close_nothing};
-    memset(h, 0, sizeof *h);
-    at = h;
-    engine_open(&h->e, &h->p);
-    h->conn = rl_conn_new((rl_transport){.ops = &ops, .fd = -1});
-    EXPECT(h->conn && rl_subscriptions_init(&h->e.node.doorbell.subscriptions));
-    h->e.core.set.redisson_channel = foreign;
-    snprintf(h->e.core.bell, sizeof h->e.core.bell, "%s",
-             cluster ? RL_SBELL_PREFIX ID : RL_BELL_PREFIX ID);
-    if (cluster)
-        h->e.cluster = rl_cluster_new(
-            &(rl_cluster_options){.uri = &nowhere, .nudge = nudge});
-    EXPECT(!cluster || h->e.cluster);
-    rl_rooms_hear(&h->e.core.rooms);
-}
-
-static rl_subscriptions *all(house *h)
-{
-    return &h->e.node.doorbell.subscriptions;
-}
-
-static void close_house(house *h)
-{
-    rl_subscriptions_fini(all(h), false);
-    rl_conn_free(h->conn);
-    if (h->e.cluster)
-        rl_cluster_free(h->e.cluster, false);
-    engine_close(&h->e, h->p.now_us);
-    play_close_core(&h->e.core);
-    play_close(&h->p);
-}
-
-static bool is_nudged(house *h)
-{
-    return atomic_exchange(&h->e.node.doorbell.watcher.nudged, false);
-}
-
-/* Wants it, now; is the doorbell woken? */
-static bool want(house *h, const rl_target *what)
-{
-    rl_subscriptions_want(&h->e.node, what);
-    return is_nudged(h);
-}
-
-/* What is said when the doorbell looks: in words, each with a blank behind. */
-static const char *adjust(house *h, int64_t now_us)
-{
-    static char words[400];
-    h->said[0] = words[0] = '\0';
-    EXPECT(rl_subscriptions_adjust(&h->e.node, h->conn, now_us));
-    char *rest = h->said;
-    for (char *w; (w = strtok_r(rest, "\r\n", &rest)) != NULL;)
-        if (*w != '*' && *w != '$')
-            snprintf(words + strlen(words), sizeof words - strlen(words), "%s ",
-                     w);
-    return words;
-}
-
-static rl_item text_item(const char *text)
-{
-    return (rl_item){.type = REDIS_REPLY_STRING,
-                     .str = text,
-                     .len = text ? strlen(text) : 0};
-}
-
-/* The server says so; what is not wanted here, or NULL. False: not ours. */
-static bool hear(house *h, const char *kind, const char *channel,
-                 const char *text, const char **unwanted)
-{
-    rl_item name = text_item("rubbish");
-    rl_reply r = {.top.type = REDIS_REPLY_ARRAY, .count = 3};
-    r.item[0] = text_item(kind);
-    r.item[1] = text_item(channel);
-    r.item[2] = text_item(text);
-    bool ours = rl_subscriptions_take(&h->e.node, &r, &name);
-    *unwanted = name.str;
-    return ours;
-}
-
-static void expect_heard(house *h, const char *kind, const char *channel,
-                         const char *text)
-{
-    const char *unwanted;
-    EXPECT(hear(h, kind, channel, text, &unwanted));
-    EXPECT(!unwanted);
-}
 
 /* --- what is wanted ------------------------------------------------------- */
 
@@ -335,22 +193,6 @@ TEST(subscriptions, without_memory_nothing_is_wanted)
 
 /* --- what is heard -------------------------------------------------------- */
 
-/* Somebody waits for the name, and its channels have been asked for. */
-static void open_waiting(house *h, guest *g, bool cluster, bool foreign)
-{
-    open_house(h, cluster, foreign);
-    enter(&h->e.core.rooms, g, &job);
-    want(h, &job);
-    adjust(h, rl_now_us());
-    g->woken = 0;
-}
-
-static void close_waiting(house *h, guest *g)
-{
-    leave(&h->e.core.rooms, g, false);
-    close_house(h);
-}
-
 TEST(subscriptions, a_bell_is_heard_once_the_server_has_said_so)
 {
     house h;
@@ -400,6 +242,22 @@ TEST(subscriptions, a_ring_that_nobody_wants_is_told_by_its_name)
     EXPECT(hear(&h, "smessage", BELL, NULL, &unwanted) && !unwanted);
     EXPECT_INT(g.woken, 0);
     close_waiting(&h, &g);
+}
+
+/* It was on its way when the server was told. */
+TEST(subscriptions, a_ring_of_a_bell_that_was_just_left_is_told_by_its_name)
+{
+    house h;
+    const char *unwanted;
+    open_house(&h, true, false);
+    EXPECT(want(&h, &job));
+    EXPECT_CONTAINS(adjust(&h, 0), "SSUBSCRIBE");
+    expect_heard(&h, "ssubscribe", BELL, NULL);
+    EXPECT_CONTAINS(adjust(&h, rl_now_us() + KEPT_US), "SUNSUBSCRIBE");
+    EXPECT(hear(&h, "smessage", BELL, "job", &unwanted));
+    EXPECT_STR(unwanted, "job");
+    EXPECT(!hear(&h, "sunsubscribe", BELL, NULL, &unwanted) && !unwanted);
+    close_house(&h);
 }
 
 /* Also one that makes no sense, as from another version. */
@@ -517,84 +375,3 @@ TEST(subscriptions, what_is_behind_a_name_is_no_part_of_it)
     expect_woken(&g, 1, RL_WAKE_RUNG);
     close_waiting(&h, &g);
 }
-
-/* --- what is lost --------------------------------------------------------- */
-
-TEST(subscriptions, when_the_connection_is_gone_all_look_and_none_is_heard)
-{
-    rl_target elsewhere = other;
-    house h;
-    guest g, o;
-    elsewhere.slot = 70;
-    open_waiting(&h, &g, true, false);
-    enter(&h.e.core.rooms, &o, &elsewhere);
-    want(&h, &elsewhere);
-    expect_heard(&h, "ssubscribe", BELL, NULL);
-    rl_subscriptions_lose_all(&h.e.node);
-    expect_woken(&g, 2, RL_WAKE_LOOK);
-    expect_woken(&o, 1, RL_WAKE_LOOK);
-    EXPECT(!rl_subscriptions_hear(&h.e.node, &job) && all(&h)->count == 0);
-    leave(&h.e.core.rooms, &o, false);
-    close_waiting(&h, &g);
-}
-
-TEST(subscriptions, those_of_a_slot_that_has_moved_look_and_no_others)
-{
-    static const char moved[] = "MOVED 19 10.0.0.1:6379";
-    rl_target here = other, there = job;
-    house h;
-    guest g[2];
-    rl_item name;
-    open_house(&h, true, false);
-    there.slot = 19;
-    here.slot = 70;
-    h.e.cluster->suspected = false;
-    nudges = 0;
-    enter(&h.e.core.rooms, &g[0], &there);
-    enter(&h.e.core.rooms, &g[1], &here);
-    want(&h, &there);
-    want(&h, &here);
-    rl_reply r = {.top = {.type = REDIS_REPLY_ERROR,
-                          .str = moved,
-                          .len = sizeof moved - 1}};
-    EXPECT(rl_subscriptions_take(&h.e.node, &r, &name) && !name.str);
-    expect_woken(&g[0], 1, RL_WAKE_LOOK);
-    EXPECT_INT(g[1].woken, 0);
-    EXPECT_INT(all(&h)->count, 1);
-    EXPECT_INT(nudges, 1); /* where slots are is asked anew */
-    r.top.str = "MOVED 0 10.0.0.1:6379";
-    EXPECT(rl_subscriptions_take(&h.e.node, &r, &name));
-    EXPECT_INT(all(&h)->count, 1); /* which nobody wanted */
-    r.top.str = "MOVED70 10.0.0.1:6379";
-    EXPECT(!rl_subscriptions_take(&h.e.node, &r, &name));
-    r.top.str = "ERR unknown command";
-    EXPECT(!rl_subscriptions_take(&h.e.node, &r, &name));
-    EXPECT_INT(all(&h)->count, 1);
-    for (int k = 0; k < 2; k++)
-        leave(&h.e.core.rooms, &g[k], false);
-    close_house(&h);
-}
-
-/* --- in a child ----------------------------------------------------------- */
-
-/* Who forked may have been in the middle of it. */
-static void expect_left(bool busy) RL_UNCHECKED
-{
-    house h;
-    open_house(&h, false, true);
-    want(&h, &job);
-    if (busy)
-        rl_mutex_lock(&all(&h)->mutex);
-    rl_subscriptions_fini(all(&h), true);
-    EXPECT_INT(all(&h)->count, busy);
-    if (busy)
-        rl_mutex_unlock(&all(&h)->mutex);
-    else
-        rl_mutex_fini(&all(&h)->mutex);
-    EXPECT(busy || rl_subscriptions_init(all(&h)));
-    close_house(&h);
-}
-
-TEST_CASE(subscriptions, a_child_frees_those_that_are_whole, expect_left(false))
-TEST_CASE(subscriptions, a_child_leaves_those_that_may_be_half,
-          expect_left(true))
