@@ -233,7 +233,8 @@ void rl_keeper_ask(rl_node *node, rl_part *x, int64_t now_us)
     x->ask.patient = false;
     x->until_us = rl_renewal_end(&node->e->core, now_us);
     rl_part_push(x, &k->conn->line, now_us);
-    rl_conn_send(k->conn); /* at once: it may be about to end */
+    if (rl_batches_may_send(k, now_us))
+        rl_conn_send(k->conn); /* at once: it may be about to end */
     wake_it(node);
 }
 

@@ -241,6 +241,25 @@ TEST(keeper_end, asks_nothing_for_others_without_a_connection)
     close_ward(&w);
 }
 
+/* A renewal has not been sent when the lease is over: nothing goes with it. */
+TEST(keeper_end, asks_nothing_for_others_behind_what_is_too_late)
+{
+    ward w;
+    open_idle(&w);
+    hold(&w, RLOCK_WATCHDOG);
+    rl_holds *t = &w.o.e.core.holds;
+    rl_mutex_lock(&t->mutex);
+    rl_hold_schedule_locked(t, w.h, rl_now_us());
+    rl_mutex_unlock(&t->mutex);
+    rl_batches_push_due(outpost_node(&w.o), rl_now_us());
+    EXPECT_INT(keeper(&w)->conn->line.pending, 1);
+    rl_keeper_ask(outpost_node(&w.o), new_leave(&w), w.h->expiry.due_us);
+    EXPECT_STR(outpost_read(&w.o), "");
+    rl_keeper_ask(outpost_node(&w.o), new_leave(&w), rl_now_us());
+    outpost_expect_asked(&w.o);
+    close_ward(&w);
+}
+
 /* --- the end -------------------------------------------------------------- */
 
 static void stop(ward *w)
