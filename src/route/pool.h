@@ -51,6 +51,9 @@ typedef struct rl_pool {
     unsigned places;     /* of the limit that are taken */
     unsigned broken;     /* closed in trouble and not replaced yet */
     atomic_int_least64_t last_trouble_us; /* not guarded */
+    /* Then a server knew a connection no more: nor has it those that were made
+       before, unless something has come there since. Not guarded. */
+    atomic_int_least64_t last_reset_us;
     uint64_t nth; /* connections to a master before are of no use */
     struct rl_pool *next_left_behind; /* in a forked child */
 } rl_pool;
@@ -78,14 +81,18 @@ rl_pool *rl_pool_new(rl_dialer *dialer, unsigned limit);
 void rl_pool_free(rl_pool *p, bool forked);
 
 /*
- * It is better made anew: it is outdated, or was made before those that are not
- * identified came to be of no use. Any thread may ask that of one it has.
+ * It is better made anew: it is outdated, or its server may have lost it, or it
+ * was made before those that are not identified came to be of no use. Any thread
+ * may ask that of one it has.
  */
 static inline bool rl_pool_is_outdated(const rl_pool *p, const rl_conn *c,
                                        int64_t now_us)
 {
     const atomic_bool *only = p->identified_only;
-    return rl_conn_is_outdated(c, now_us) ||
+    int64_t reset_us = atomic_load(&p->last_reset_us);
+    bool lost =
+        c->line.pending == 0 && c->heard_us < reset_us && c->made_us < reset_us;
+    return lost || rl_conn_is_outdated(c, now_us) ||
            (!c->known && only && atomic_load(only));
 }
 

@@ -6,6 +6,7 @@
  */
 #include "route/pool.h"
 
+#include <errno.h>
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -157,16 +158,31 @@ static bool is_trouble(const rl_pool *p, const rl_conn *c, int64_t now_us)
     return rl_line_is_spent(&c->line) && !rl_pool_is_outdated(p, c, now_us);
 }
 
+/* By the server, or its host, which may have been away for a moment. */
+static bool was_reset(const rl_conn *c)
+{
+    int err = c->line.fault.sys_errno;
+    return (err == ECONNRESET || err == EPIPE) && !atomic_load(&c->forsaken);
+}
+
+static void note_trouble_locked(rl_pool *p, const rl_conn *c)
+    RL_REQUIRES(&p->mutex)
+{
+    int64_t now_us = rl_now_us();
+    p->broken++;
+    atomic_store(&p->last_trouble_us, now_us);
+    if (was_reset(c))
+        atomic_store(&p->last_reset_us, now_us);
+}
+
 void rl_pool_close(rl_pool *p, rl_conn *c)
 {
     if (!c)
         return;
     rl_mutex_lock(&p->mutex);
     rl_list_remove(&c->open);
-    if (rl_conn_is_broken(c)) {
-        p->broken++;
-        atomic_store(&p->last_trouble_us, rl_now_us());
-    }
+    if (rl_conn_is_broken(c))
+        note_trouble_locked(p, c);
     rl_mutex_unlock(&p->mutex);
     if (is_trouble(p, c, rl_now_us()))
         trouble(p);

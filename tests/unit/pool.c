@@ -399,6 +399,35 @@ TEST_CASE(pool, one_that_is_older_than_a_trouble_is_looked_at,
 TEST_CASE(pool, one_that_is_as_old_as_a_trouble_is_looked_at,
           expect_looked_at(500, 500, true))
 
+/* Nobody said so to the others: the host had no power for a moment, perhaps. */
+static void expect_lost(int sys_errno, int64_t heard_ms_ago, bool lost)
+{
+    scene s;
+    int64_t now_us = rl_now_us();
+    open_scene(&s, 4);
+    rl_conn *c = borrowed(&s), *other = borrowed(&s);
+    c->made_us = other->made_us = now_us - 60000000;
+    other->heard_us = now_us - heard_ms_ago * 1000;
+    rl_pool_give_back(s.p, other);
+    rl_conn_break(c, &(rl_fault){.status = RLOCK_EIO, .sys_errno = sys_errno});
+    rl_pool_give_back(s.p, c);
+    rl_conn *next = rl_pool_borrow_idle(s.p, NULL);
+    EXPECT(next == (lost ? NULL : other));
+    EXPECT_INT(s.troubles, 1);
+    if (next)
+        rl_pool_give_back(s.p, next);
+    close_scene(&s);
+}
+
+TEST_CASE(pool, when_one_was_reset_those_as_old_are_made_anew,
+          expect_lost(ECONNRESET, 30000, true))
+TEST_CASE(pool, when_one_could_not_be_written_to_those_as_old_are_made_anew,
+          expect_lost(EPIPE, 30000, true))
+TEST_CASE(pool, when_one_was_reset_those_that_were_heard_since_are_good,
+          expect_lost(ECONNRESET, -1000, false))
+TEST_CASE(pool, when_one_failed_otherwise_the_others_are_good,
+          expect_lost(ETIMEDOUT, 30000, false))
+
 /* --- another master ---------------------------------------------------------------- */
 
 TEST(pool, what_leads_to_a_master_before_is_shut)
