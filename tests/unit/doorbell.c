@@ -1,7 +1,10 @@
 /* How a doorbell takes leave. The test is its server, and gives it its turns. */
 #include "run/doorbell.h"
 
+#include <errno.h>
+
 #include "outpost.h"
+#include "shim.h"
 
 #define BELL "rlock_bell:of client 1"
 
@@ -116,6 +119,20 @@ TEST(doorbell, that_leaves_passes_on_what_has_just_been_rung)
     outpost_say_at(h.server, RING);
     begin_to_leave(&h);
     outpost_expect_asked_at(&h.o, h.keepers);
+    close_house(&h);
+}
+
+TEST(doorbell, without_memory_passes_nothing_on_and_hears)
+{
+    house h;
+    open_house(&h);
+    outpost_say_at(h.server, RING);
+    shim_fail(shim_here(), SHIM_ALLOC, 2, 2, ENOMEM); /* behind the bytes */
+    take_turn(&h);
+    EXPECT_INT(shim_failed(shim_here(), SHIM_ALLOC), 1);
+    shim_clear(shim_here());
+    EXPECT_STR(outpost_read_at(&h.o, h.keepers), "");
+    EXPECT_INT(bell(&h)->state, RL_HEARS);
     close_house(&h);
 }
 
