@@ -206,7 +206,7 @@ TEST(script_permit, while_the_first_finds_no_room_nobody_is_granted_any)
     bells_close(&b);
 }
 
-/* They have no client; each that is let in looks at so many. */
+/* They have no client; a release looks at so many in line. */
 static void expect_let_in(int behind, int permits)
 {
     bells b = bells_open(NULL);
