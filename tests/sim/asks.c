@@ -49,7 +49,8 @@ static void ask_lock(owner *o, int lock)
 static bool is_known(const char *name)
 {
     return thing_of(name) >= 0 || (cfg.latch && latch_is(name)) ||
-           (cfg.rw && rw_is(name)) || (cfg.permits && semaphore_is(name));
+           (cfg.rw && rw_is(name)) || (cfg.permits && semaphore_is(name)) ||
+           (cfg.used && used_is(name));
 }
 
 /* As what is told; of a latch that has just opened nothing is there. */

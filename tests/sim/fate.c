@@ -387,6 +387,8 @@ static void derive(config *c, uint64_t seed)
         c->full_ppm = (int64_t[]){1000, 10000}[seed / 9 % 2];
     if (!c->calm && seed % 10 == 3)
         c->busy_ppm = (int64_t[]){1000, 10000}[seed / 10 % 2];
+    if (seed % 7 == 5 && c->reds > 0 && !c->early)
+        c->used = (int64_t)(1 + seed / 7 % 4);
     c->lend = seed % 10 == 6 ? (int64_t)(5 + seed / 10 % 3 * 10) : 0;
     c->dice = (int64_t)(seed & INT64_MAX);
 }

@@ -73,7 +73,8 @@ static void told(program *g, const rlock_event *e)
         return; /* nobody relies on what such an owner has */
     if (e->type == RLOCK_EVENT_ABANDONED && thing_of(e->name) >= 0)
         note_abandoned(g, e);
-    if (e->type != RLOCK_EVENT_LOST || (cfg.rw && rw_is(e->name)))
+    if (e->type != RLOCK_EVENT_LOST || (cfg.rw && rw_is(e->name)) ||
+        (cfg.used && used_is(e->name)))
         return;
     int t = thing_of(e->name);
     if (t < 0)

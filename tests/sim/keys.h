@@ -138,6 +138,7 @@
     X(rw, 0)                                                                   \
     X(permits, 0)                                                              \
     X(lend, 0)        /* as owners that others may free */                     \
+    X(used, 0)        /* threads that use a client before it is Red's */       \
     X(kill_at_ms, 0)  /* the last process dies, if it is not the first */      \
     X(close_at_ms, 0) /* a client is closed while it is used; 0: at the end */ \
     X(release_held, 0)

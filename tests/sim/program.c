@@ -197,6 +197,8 @@ static void build(void)
         running->p = &g->p;
         for (int k = 0; k < cfg.servers; k++)
             client_make(g, k);
+        if (cfg.used)
+            use_clients(g);
         for (int k = 0; k < locks_n; k++)
             g->handle[k] = program_make_handle(g, k);
         if (cfg.latch)

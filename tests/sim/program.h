@@ -178,17 +178,22 @@ void rw_died(const program *g);
 /* --- semaphores.c --------------------------------------------------------- */
 
 void act_permits(owner *o);
-
-/* --- lent.c --------------------------------------------------------------- */
-
-#define LENT "lent" /* what such owners are called by */
-void act_lend(owner *o);
 void semaphore_make(program *g);
 bool semaphore_is(const char *name); /* is that its name? */
 void semaphore_told(const rlock_event *e);
 void semaphore_died(const program *g);
 void semaphore_forget(int server); /* it has lost its data, just now */
 size_t semaphore_keys(int server); /* which are there for ever */
+
+/* --- lent.c --------------------------------------------------------------- */
+
+#define LENT "lent" /* what such owners are called by */
+void act_lend(owner *o);
+
+/* --- used.c --------------------------------------------------------------- */
+
+void use_clients(program *g);
+bool used_is(const char *name); /* is that the name of such a lock? */
 
 /* --- guard.c -------------------------------------------------------------- */
 
