@@ -143,8 +143,7 @@ bool rl_room_enter(rl_rooms *r, rl_waiter *w, const rl_target *what,
     return w->room != NULL;
 }
 
-/* Whoever of the client stands in line for the name has no bell there either. */
-static void unqueue_locked(rl_rooms *r, rl_room *room) RL_REQUIRES(&r->mutex)
+void rl_room_unqueue_locked(rl_rooms *r, rl_room *room)
 {
     room->queued = false;
     room->ticket = 0;
@@ -166,7 +165,7 @@ bool rl_room_leave(rl_rooms *r, rl_waiter *w, bool acquired)
     room->crowd--;
     rl_list_remove(&w->aged);
     if (acquired)
-        unqueue_locked(r, room);
+        rl_room_unqueue_locked(r, room);
     rl_waiter *next = front_of(room);
     if (next) {
         if (was_front && !w->quiet)

@@ -197,6 +197,10 @@ void rl_rooms_left_queue_locked(rl_rooms *r, const void *name, size_t len,
                                 const rl_waiter *granted)
     RL_REQUIRES(&r->mutex);
 
+/* The client's bell is not in the server's queue, so whoever of it stands in line
+   for the name has none there either. */
+void rl_room_unqueue_locked(rl_rooms *r, rl_room *room) RL_REQUIRES(&r->mutex);
+
 /* The front of that room; NULL: nobody waits there. */
 rl_waiter *rl_room_front_locked(rl_rooms *r, const void *name, size_t len,
                                 uint64_t scope) RL_REQUIRES(&r->mutex);

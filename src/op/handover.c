@@ -120,10 +120,8 @@ static void resolve(rl_rooms *r, rl_waiter *w, const rl_grant *g,
     bool handed = g->token > 0;
     if (code >= 0)
         room->outage_us = 0;
-    if (code > 0 || handed) {
-        room->queued = false;
-        room->ticket = 0;
-    }
+    if (code > 0 || handed)
+        rl_room_unqueue_locked(r, room);
     if (handed)
         room->busy_us = g->sent_us;
     else

@@ -1,5 +1,6 @@
 /* Hand-over: who is offered the lock, and what each answer means for both. */
 #include "pair.h"
+#include "room.h"
 
 /* --- what is said --------------------------------------------------------- */
 
@@ -49,6 +50,27 @@ TEST(handover, a_client_that_was_taken_out_of_the_queue_knows_that)
     switch_to(&t, &t.a.op, RL_SLEEP);
     EXPECT_INT(play_wake(&t.p), RL_ASK);
     EXPECT_INT(play_answer(&t.p, 0, GRANTED(123)), RL_DONE);
+    close_pair(&t, RLOCK_OK);
+}
+
+/* A ring that goes elsewhere is nothing to wait for by who is in no queue. */
+TEST(handover, whoever_stands_in_line_was_taken_out_of_the_queue_with_it)
+{
+    pair t;
+    guest reader = {.woken = 0};
+    rl_target reading = play_job;
+    reading.scope = reading.layout = RL_LAYOUT_READ;
+    open_queued_pair(&t);
+    enter(rooms(&t), &reader, &reading);
+    rl_room_ticket(rooms(&t), &reader.waiter);
+    EXPECT(reader.waiter.room->queued);
+    EXPECT(unlock(&t));
+    EXPECT_INT(play_answer(&t.p, 0, FREED), RL_DONE);
+    EXPECT(!reader.waiter.room->queued);
+    switch_to(&t, &t.a.op, RL_SLEEP);
+    EXPECT_INT(play_wake(&t.p), RL_ASK);
+    EXPECT_INT(play_answer(&t.p, 0, GRANTED(123)), RL_DONE);
+    leave(rooms(&t), &reader, false);
     close_pair(&t, RLOCK_OK);
 }
 
