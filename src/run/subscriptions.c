@@ -21,7 +21,10 @@
 
 /* Longer than it takes from one look of a waiter to the next. */
 #define KEPT_US (5 * 1000 * 1000)
-#define MOST    1024
+
+/* What was refused is asked for again then, if it is still wanted. */
+#define REFUSED_US (2 * 1000 * 1000)
+#define MOST       1024
 
 /* In a cluster they are sharded. */
 typedef struct words {
@@ -316,6 +319,23 @@ void rl_subscriptions_lose_all(rl_node *node)
     lose(node, -1);
 }
 
+static void ask_again(rl_map_node *n, void *arg)
+{
+    subscription *x = RL_CONTAINER(n, subscription, node);
+    (void)arg;
+    x->asked = x->heard;
+}
+
+/* One of those that were asked for, which is not told: the server was busy, or
+   lacks the right, or its cluster is down. */
+static void be_refused(rl_subscriptions *b)
+{
+    rl_mutex_lock(&b->mutex);
+    rl_map_each(&b->map, ask_again, NULL);
+    b->until_us = rl_min(b->until_us, rl_now_us() + REFUSED_US);
+    rl_mutex_unlock(&b->mutex);
+}
+
 /* Who is rung by name, and by whom it is not wanted. */
 static void hear_ring(rl_node *node, const rl_item *said, rl_item *name)
 {
@@ -345,6 +365,8 @@ bool rl_subscriptions_take(rl_node *node, const rl_reply *r, rl_item *name)
         lose(node, strtol(r->top.str + 6, NULL, 10));
         return true;
     }
+    if (rl_reply_is(r, REDIS_REPLY_ERROR))
+        be_refused(&node->doorbell.subscriptions);
     if (!rl_reply_is_array(r, 3))
         return false;
     bool wanted = hear_channel(node, &r->item[0], &r->item[1], text, &len);

@@ -209,6 +209,33 @@ TEST(subscriptions, a_bell_is_heard_once_the_server_has_said_so)
     close_waiting(&h, &g);
 }
 
+/* Which one, it does not say. */
+static void expect_refused(house *h, const char *error)
+{
+    rl_item none;
+    rl_reply r = {.top = {.type = REDIS_REPLY_ERROR, .len = strlen(error)}};
+    snprintf(r.text, sizeof r.text, "%s", error);
+    r.top.str = r.text;
+    EXPECT(!rl_subscriptions_take(&h->e.node, &r, &none));
+}
+
+TEST(subscriptions, a_bell_that_was_refused_is_asked_for_again)
+{
+    house h;
+    guest g;
+    open_waiting(&h, &g, true, false);
+    int64_t before_us = rl_now_us();
+    expect_refused(&h, "BUSY Redis is busy running a script");
+    int64_t us = rl_subscriptions_until(all(&h));
+    EXPECT_BETWEEN(us, before_us + 2000 * MS, rl_now_us() + 2000 * MS);
+    EXPECT_STR(adjust(&h, us - 1), "");
+    EXPECT_STR(adjust(&h, us), "SSUBSCRIBE " BELL " ");
+    expect_heard(&h, "ssubscribe", BELL, NULL);
+    expect_refused(&h, "ERR no such thing"); /* said to another one */
+    EXPECT_STR(adjust(&h, us + 2100 * MS), "");
+    close_waiting(&h, &g);
+}
+
 TEST(subscriptions, a_bell_that_the_server_has_ended_is_looked_after)
 {
     house h;
