@@ -25,9 +25,11 @@ static const rl_transport_ops socket_ops = {rl_plain_write, rl_plain_read,
 
 #ifdef RL_HIREDIS_HAS_FUNCS
 
+/* Right after the call: hiredis keeps no errno. */
 static ssize_t broken(const rl_transport *t, rl_fault *f)
 {
-    rl_fault_set(f, RLOCK_EIO, 0, "%s", t->context->errstr);
+    int err = t->context->err == REDIS_ERR_IO ? errno : 0;
+    rl_fault_set(f, RLOCK_EIO, err, "%s", t->context->errstr);
     return -1;
 }
 

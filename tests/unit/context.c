@@ -96,6 +96,27 @@ TEST(context, with_tls_is_stale_when_the_server_has_closed_it)
     rl_conn_free(c);
 }
 
+static ssize_t read_reset(redisContext *ctx, char *bytes, size_t room)
+{
+    (void)bytes, (void)room;
+    ctx->err = REDIS_ERR_IO;
+    errno = ECONNRESET;
+    return -1;
+}
+
+/* hiredis tells it by a text alone; the pool wants to know. */
+TEST(context, with_tls_that_was_reset_says_so_by_its_number)
+{
+    int peer;
+    rl_conn *c = connect_with_tls(&peer);
+    redisContextFuncs resets = *c->io.context->funcs;
+    resets.read = read_reset;
+    c->io.context->funcs = &resets;
+    EXPECT(!rl_conn_receive(c));
+    EXPECT_INT(c->line.fault.sys_errno, ECONNRESET);
+    hang_up(c, peer);
+}
+
 TEST(context, with_tls_asks_and_is_answered_behind_a_session_ticket)
 {
     int peer;
