@@ -201,7 +201,11 @@ static bool may_use(const rl_conn *c)
     return !c->line.retired && c->line.pending < MOST_OWED;
 }
 
-/* Of those that are open, the one that is asked for, or the one used last. */
+/*
+ * Of those that are open, the one that is asked for; or the one used last of
+ * those that owe nothing, as what is owed may be a WAIT, and until that has ended
+ * its server reads nothing else there; or any.
+ */
 static rl_conn *find_idle_locked(rl_pool *p, const rl_line *behind)
     RL_REQUIRES(&p->mutex)
 {
@@ -211,7 +215,9 @@ static rl_conn *find_idle_locked(rl_pool *p, const rl_line *behind)
         rl_conn *c = idle_conn(k);
         if (&c->line == behind && may_use(c))
             return c;
-        if (!first && may_use(c))
+        bool better =
+            !first || (first->line.pending > 0 && c->line.pending == 0);
+        if (better && may_use(c))
             first = c;
     }
     return first;

@@ -171,6 +171,20 @@ TEST(pool, one_that_owes_answers_is_passed_over)
     close_scene(&s);
 }
 
+/* What it owes may be a WAIT, until whose end its server reads nothing else. */
+TEST(pool, who_takes_also_what_owes_answers_gets_what_owes_none_first)
+{
+    scene s;
+    rl_slot slot;
+    open_scene(&s, 4);
+    rl_conn *a = idle(&s), *b = borrowed(&s);
+    owe(b, &slot, 1);
+    rl_pool_give_back(s.p, b);
+    EXPECT(rl_pool_borrow_idle(s.p, NULL) == a);
+    EXPECT(rl_pool_borrow_idle(s.p, NULL) == b);
+    close_scene(&s);
+}
+
 static void expect_used(int owed, bool used)
 {
     scene s;
