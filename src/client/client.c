@@ -342,17 +342,6 @@ void rlock_client_free(rlock_client *cl)
     rl_error_put(&before);
 }
 
-static rlock_status ping(rl_engine *e, int64_t until_us, rl_fault *f)
-{
-    rl_conn *c;
-    rlock_status s = rl_pool_borrow(e->node.pool, until_us, &c, f);
-    if (s != RLOCK_OK)
-        return s;
-    s = rl_conn_ping(c, until_us, f);
-    rl_pool_give_back(e->node.pool, c);
-    return s;
-}
-
 rlock_status rlock_client_ping(rlock_client *cl)
 {
     int cancel;
@@ -361,7 +350,7 @@ rlock_status rlock_client_ping(rlock_client *cl)
     if (s != RLOCK_OK)
         return s;
     rl_engine *e = &cl->engine;
-    s = ping(e, rl_command_end(&e->core, rl_now_us()), &f);
+    s = rl_pool_ping(e->node.pool, rl_command_end(&e->core, rl_now_us()), &f);
     if (s != RLOCK_OK)
         rl_error_set(s, f.sys_errno, "%s: %s", atomic_load(&e->core.node),
                      f.text);

@@ -165,7 +165,7 @@ bool rl_pool_trusts(const rl_pool *p, const rl_conn *c, int64_t now_us)
 static bool is_good(const rl_pool *p, rl_conn *c)
 {
     int64_t now_us = rl_now_us();
-    return !rl_pool_is_outdated(p, c, now_us) &&
+    return !rl_pool_is_doubtful(p, c, now_us) &&
            (rl_pool_trusts(p, c, now_us) || !rl_conn_is_stale(c));
 }
 
@@ -194,6 +194,28 @@ rlock_status rl_pool_borrow(rl_pool *p, int64_t deadline_us, rl_conn **out,
     }
     return rl_fault_set(f, RLOCK_EIO, EBUSY, "all %u connections are in use",
                         p->limit);
+}
+
+static rlock_status ping(rl_pool *p, int64_t deadline_us, bool *rested,
+                         rl_fault *f)
+{
+    rl_conn *c;
+    *rested = false;
+    rlock_status s = rl_pool_borrow(p, deadline_us, &c, f);
+    if (s != RLOCK_OK)
+        return s;
+    *rested = c->rested_us > 0;
+    s = rl_conn_ping(c, deadline_us, f);
+    rl_pool_give_back(p, c);
+    return s;
+}
+
+rlock_status rl_pool_ping(rl_pool *p, int64_t deadline_us, rl_fault *f)
+{
+    bool rested;
+    rlock_status s = ping(p, deadline_us, &rested, f);
+    bool was_lost = s == RLOCK_EIO && rested && f->sys_errno != ETIMEDOUT;
+    return was_lost ? ping(p, deadline_us, &rested, f) : s;
 }
 
 static bool may_use(const rl_conn *c)
@@ -323,7 +345,7 @@ rl_conn *rl_pool_borrow_owing(rl_pool *p, int64_t since_us, int64_t *next_us)
 void rl_pool_give_back(rl_pool *p, rl_conn *c)
 {
     const char *bytes;
-    c->line.retired = c->line.retired || rl_pool_is_outdated(p, c, rl_now_us());
+    c->line.retired = c->line.retired || rl_pool_is_doubtful(p, c, rl_now_us());
     /* A late answer may have had its call say more: "NOSCRIPT". Somebody is
        there yet, who is told what comes of that. */
     if (!c->line.retired && !rl_conn_is_broken(c) && c->line.pending > 0)

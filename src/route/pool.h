@@ -81,20 +81,39 @@ rl_pool *rl_pool_new(rl_dialer *dialer, unsigned limit);
 void rl_pool_free(rl_pool *p, bool forked);
 
 /*
- * It is better made anew: it is outdated, or its server may have lost it, or it
- * was made before those that are not identified came to be of no use. Any thread
- * may ask that of one it has.
+ * It is of no use any more: outdated, or made before those that are not
+ * identified came to be of none. Any thread may ask that, and what follows, of
+ * one it has.
  */
 static inline bool rl_pool_is_outdated(const rl_pool *p, const rl_conn *c,
                                        int64_t now_us)
 {
     const atomic_bool *only = p->identified_only;
-    int64_t reset_us = atomic_load(&p->last_reset_us);
-    bool lost =
-        c->line.pending == 0 && c->heard_us < reset_us && c->made_us < reset_us;
-    return lost || rl_conn_is_outdated(c, now_us) ||
+    return rl_conn_is_outdated(c, now_us) ||
            (!c->known && only && atomic_load(only));
 }
+
+/* Its server knew another one no more, and nothing has come here since. */
+static inline bool rl_pool_may_have_lost(const rl_pool *p, const rl_conn *c)
+{
+    int64_t reset_us = atomic_load(&p->last_reset_us);
+    return c->line.pending == 0 && c->heard_us < reset_us &&
+           c->made_us < reset_us;
+}
+
+/* It is better made anew, by who has time for that. */
+static inline bool rl_pool_is_doubtful(const rl_pool *p, const rl_conn *c,
+                                       int64_t now_us)
+{
+    return rl_pool_may_have_lost(p, c) || rl_pool_is_outdated(p, c, now_us);
+}
+
+/*
+ * Asks for a sign of life, and once more where the first one went over a
+ * connection that had rested, and was lost meanwhile. That there is none in time
+ * is not asked about again.
+ */
+rlock_status rl_pool_ping(rl_pool *p, int64_t deadline_us, rl_fault *f);
 
 /* Is it as it was when something last came? Else the server may have closed it
    meanwhile, and it is to be looked at first. No system call. */

@@ -155,7 +155,7 @@ static bool is_trouble(const rl_pool *p, const rl_conn *c, int64_t now_us)
 {
     if (rl_conn_is_broken(c))
         return !rl_conn_is_outdated(c, now_us);
-    return rl_line_is_spent(&c->line) && !rl_pool_is_outdated(p, c, now_us);
+    return rl_line_is_spent(&c->line) && !rl_pool_is_doubtful(p, c, now_us);
 }
 
 /* By the server, or its host, which may have been away for a moment. */
@@ -171,8 +171,8 @@ static void note_trouble_locked(rl_pool *p, const rl_conn *c)
     int64_t now_us = rl_now_us();
     p->broken++;
     atomic_store(&p->last_trouble_us, now_us);
-    if (was_reset(c))
-        atomic_store(&p->last_reset_us, now_us);
+    if (was_reset(c) && c->line.failed_us > atomic_load(&p->last_reset_us))
+        atomic_store(&p->last_reset_us, c->line.failed_us);
 }
 
 void rl_pool_close(rl_pool *p, rl_conn *c)

@@ -93,25 +93,6 @@ void rl_connector_forget(rl_node *node, rl_visitor *v)
     v->conn = NULL;
 }
 
-static rlock_status ping(rl_node *node, rl_conn *c, int64_t until_us,
-                         rl_fault *f)
-{
-    rlock_status s = rl_conn_ping(c, until_us, f);
-    rl_pool_give_back(node->pool, c);
-    return s;
-}
-
-/*
- * A connection that is there already may lead to a server that hangs, so it is
- * pinged. Afterwards it is idle in the pool, for whoever comes.
- */
-static rlock_status try_server(rl_node *node, int64_t until_us, rl_fault *f)
-{
-    rl_conn *c = rl_pool_borrow_idle(node->pool, NULL);
-    rlock_status s = c ? RLOCK_OK : rl_pool_borrow(node->pool, until_us, &c, f);
-    return s == RLOCK_OK ? ping(node, c, until_us, f) : s;
-}
-
 static int64_t next_pause_us(const rl_connector *c)
 {
     int64_t longer_us = rl_max(c->pause_us * 2, FIRST_PAUSE_US);
@@ -177,7 +158,9 @@ static void try_locked(rl_node *node) RL_REQUIRES(&node->connector.mutex)
     rl_fault f = {0};
     node->connector.since_us = rl_now_us();
     rl_mutex_unlock(&node->connector.mutex);
-    rlock_status s = try_server(node, attempt_end(node), &f);
+    /* One that is there already may lead to a server that hangs, so it is
+       pinged; then it is idle in the pool, for whoever comes. */
+    rlock_status s = rl_pool_ping(node->pool, attempt_end(node), &f);
     rl_mutex_lock(&node->connector.mutex);
     node->connector.since_us = 0;
     note_locked(&node->connector, s, &f);

@@ -256,8 +256,11 @@ static int64_t silent_until_us(const rl_node *node)
 {
     const rl_doorbell *d = &node->doorbell;
     int64_t command_us = node->e->core.set.command_timeout_ms * 1000;
-    return d->heard_us +
-           (d->asked ? rl_min(command_us, SILENCE_US) : SILENCE_US);
+    if (d->asked)
+        return d->heard_us + rl_min(command_us, SILENCE_US);
+    return rl_pool_may_have_lost(node->pool, d->conn)
+               ? d->heard_us
+               : d->heard_us + SILENCE_US;
 }
 
 /* False: it has been silent for too long. */

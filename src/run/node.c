@@ -28,9 +28,11 @@ void rl_node_complain(rl_node *n)
         rl_cluster_suspect(n->e->cluster, n);
 }
 
+/* Other connections may have been lost with that one. */
 static void on_trouble(void *arg)
 {
     rl_node_complain(arg);
+    rl_doorbell_wake(arg);
 }
 
 static void on_dial(void *arg, bool begins)

@@ -62,7 +62,8 @@ static bool is_spent(const rl_trunk *t)
 {
     const rl_conn *c = t->conn;
     return c->line.failed || c->line.retired ||
-           rl_conn_is_outdated(c, rl_now_us());
+           rl_conn_is_outdated(c, rl_now_us()) ||
+           rl_pool_may_have_lost(t->node->pool, c);
 }
 
 /* The one that is not old; NULL: out of memory. */

@@ -63,6 +63,22 @@ TEST(keeper, asks_for_a_connection_once)
     close_ward(&w);
 }
 
+/* Where nobody gets another one by now, a password having been changed perhaps,
+   it is what there is to renew with. */
+TEST(keeper, keeps_its_connection_when_the_server_has_lost_another_one)
+{
+    ward w;
+    open_connected(&w);
+    hold(&w, RLOCK_WATCHDOG);
+    rl_conn *mine = keeper(&w)->conn;
+    pass(&w, PLAY_LEASE_MS / 3 + 1);
+    atomic_store(&outpost_node(&w.o)->pool->last_reset_us, rl_now_us());
+    take_turn(&w);
+    EXPECT(keeper(&w)->conn == mine && !visitor(&w));
+    EXPECT_CONTAINS(outpost_read(&w.o), RENEW);
+    close_ward(&w);
+}
+
 /* --- while the server is away --------------------------------------------- */
 
 /* The connector fails; then nobody visits it for so long, but a jitter. */

@@ -442,6 +442,65 @@ TEST_CASE(pool, when_one_was_reset_those_that_were_heard_since_are_good,
 TEST_CASE(pool, when_one_failed_otherwise_the_others_are_good,
           expect_lost(ETIMEDOUT, 30000, false))
 
+/* It may have been given back long after that. */
+TEST(pool, one_made_between_a_reset_and_its_being_noticed_is_good)
+{
+    scene s;
+    open_scene(&s, 4);
+    rl_conn *c = borrowed(&s);
+    rl_line_fail(&c->line, &(rl_fault){.status = RLOCK_EIO, .sys_errno = EPIPE},
+                 rl_now_us() - 2000000);
+    rl_conn *next = borrowed(&s);
+    next->made_us = next->heard_us = rl_now_us() - 1000000;
+    rl_pool_give_back(s.p, next);
+    rl_pool_give_back(s.p, c);
+    EXPECT(rl_pool_borrow_idle(s.p, NULL) == next);
+    close_scene(&s);
+}
+
+/* --- a sign of life --------------------------------------------------------- */
+
+static void *answer_pings(void *peers)
+{
+    char text[64];
+    for (int *peer = peers; *peer >= 0; peer++)
+        if (read(*peer, text, sizeof text) > 0 && write(*peer, "+PONG\r\n", 7))
+            continue;
+    return NULL;
+}
+
+/* Two that are idle; with the one that comes first its server has ended. */
+TEST(pool, who_asks_for_a_sign_of_life_asks_once_more_where_one_was_lost)
+{
+    scene s;
+    rl_fault f = {0};
+    pthread_t server;
+    open_scene(&s, 4);
+    idle(&s)->heard_us = rl_now_us() + 5000000; /* it has not been lost */
+    rl_conn *lost = idle(&s);
+    int peers[] = {s.peers[0], -1};
+    EXPECT_INT(shutdown(lost->io.fd, SHUT_WR), 0);
+    EXPECT_INT(pthread_create(&server, NULL, answer_pings, peers), 0);
+    lost->heard_us = rl_now_us();
+    EXPECT_INT(rl_pool_ping(s.p, rl_now_us() + 5000000, &f), RLOCK_OK);
+    EXPECT_INT(pthread_join(server, NULL), 0);
+    EXPECT(s.troubles == 1 && s.p->places == 0);
+    close_scene(&s);
+}
+
+TEST(pool, who_gets_no_sign_of_life_in_time_asks_no_more)
+{
+    scene s;
+    rl_fault f = {0};
+    open_scene(&s, 4);
+    idle(&s);
+    rl_conn *silent = idle(&s);
+    EXPECT_INT(rl_pool_ping(s.p, rl_now_us() + 20000, &f), RLOCK_EIO);
+    EXPECT_INT(f.sys_errno, ETIMEDOUT);
+    EXPECT(s.troubles == 1 && !is_idle(&s, silent));
+    close_scene(&s);
+}
+
 /* --- another master ---------------------------------------------------------------- */
 
 TEST(pool, what_leads_to_a_master_before_is_shut)
