@@ -330,6 +330,8 @@ void rl_connector_visit(rl_node *node, rl_visitor *v, int64_t own_until_us,
     v->waiting = true;
     if (!c->open)
         tell_locked(&node->connector, v, &not_asked);
+    else if (v == &node->keeper.visitor)
+        rl_list_add_first(&c->own, &v->link);
     else
         rl_list_add_last(v->own ? &c->own : &c->others, &v->link);
     rl_mutex_unlock(&node->connector.mutex);

@@ -70,7 +70,8 @@ void rl_connector_suspect(struct rl_node *node, const rl_fault *why);
 
 /*
  * Has the connector try, now. The visitor stays where he is until it has.
- * own_until_us: he wants one of his own by then; 0: one in the pool.
+ * own_until_us: he wants one of his own by then; 0: one in the pool. Whoever
+ * renews leases is served before all others.
  */
 void rl_connector_visit(struct rl_node *node, rl_visitor *v,
                         int64_t own_until_us, const rl_signal *signal);

@@ -28,6 +28,10 @@
 /* A connection that lasted for so long was worth having. */
 #define LASTED_US 1000000
 
+/* So long behind the keeper: the connector opens one at a time, and leases do not
+   wait. */
+#define BEHIND_US 10000
+
 /* So long the server has to say that a subscription has ended. */
 #define LEAVE_US 250000
 
@@ -183,7 +187,7 @@ static void come_to_rest(rl_node *node, int64_t now_us)
     d->conn = NULL;
     d->state = RL_RESTS;
     if (lasted) {
-        d->until_us = now_us;
+        d->until_us = now_us + BEHIND_US;
         d->pause_us = FIRST_PAUSE_US;
     } else {
         pause_for(d, refuses ? REFUSED_PAUSE_US : d->pause_us, now_us);
@@ -200,6 +204,10 @@ static void begin_to_connect(rl_node *node, int64_t now_us)
     }
     if (now_us < d->until_us || !is_worth_listening(node))
         return;
+    if (node->keeper.cut_off) {
+        d->until_us = now_us + BEHIND_US;
+        return;
+    }
     d->state = RL_CONNECTS;
     rl_connector_visit(
         node, &d->visitor,

@@ -184,6 +184,7 @@ static void connect_if_due(rl_node *node, bool due, bool holds, int64_t now_us)
     if (!k->conn && (due || holds) && now_us >= k->not_before_us &&
         !is_visiting(k))
         visit(node, rl_renewal_end(&node->e->core, now_us));
+    k->cut_off = !k->conn && (due || holds);
 }
 
 static void expire(rl_node *node, int64_t now_us)
@@ -419,6 +420,7 @@ static void wind_up(rl_node *node)
         rl_pool_give_back(node->pool, c);
     }
     k->fresh = true;
+    k->cut_off = false;
 }
 
 static int64_t turn(rl_watcher *w, int64_t now_us)

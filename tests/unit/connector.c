@@ -151,6 +151,26 @@ TEST(connector, who_wants_one_of_his_own_is_told_why_there_is_none)
     close_station(&s);
 }
 
+/* Leases do not wait. */
+TEST(connector, the_keeper_is_served_before_who_came_earlier)
+{
+    station s;
+    rl_visitor first, second;
+    open_station(&s, 0);
+    rl_connector_open(&s.node);
+    visit(&s, &first, true);
+    EVENTUALLY(SOON, s.calls == 1);
+    rl_visitor *keeper = &s.node.keeper.visitor;
+    visit(&s, &second, true);
+    visit(&s, keeper, true);
+    atomic_store(&s.passes, 2);
+    expect_told(&s, keeper, RLOCK_EIO, "callback");
+    EXPECT(!has_news(&s, &second));
+    atomic_store(&s.passes, 3);
+    expect_told(&s, &second, RLOCK_EIO, "callback");
+    close_station(&s);
+}
+
 TEST(connector, a_server_that_is_down_is_tried_again_and_again)
 {
     station s;

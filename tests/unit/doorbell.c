@@ -179,6 +179,45 @@ TEST(doorbell, whose_server_has_gone_has_nobody_to_take_leave_of)
     close_house(&h);
 }
 
+/* Its bell may be heard by nobody any more. */
+TEST(doorbell, whose_server_has_lost_another_connection_asks_for_a_sign_of_life)
+{
+    house h;
+    open_house(&h);
+    int64_t silent_us = take_turn(&h);
+    h.now_us = rl_now_us();
+    EXPECT(silent_us > h.now_us);
+    atomic_store(&outpost_node(&h.o)->pool->last_reset_us, h.now_us);
+    EXPECT(take_turn(&h) > h.now_us);
+    EXPECT_CONTAINS(outpost_read_at(&h.o, h.server), "PING");
+    outpost_say_at(h.server, "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
+    EXPECT(take_turn(&h) > h.now_us);
+    EXPECT_STR(outpost_read_at(&h.o, h.server), "");
+    EXPECT_INT(bell(&h)->state, RL_HEARS);
+    close_house(&h);
+}
+
+/* The connector opens one at a time, and a lease may be short. */
+TEST(doorbell, that_lost_its_server_lets_the_keeper_connect_first)
+{
+    house h;
+    open_house(&h);
+    h.now_us += 2000 * MS; /* it lasted */
+    EXPECT_INT(shutdown(h.server, SHUT_RDWR), 0);
+    outpost_node(&h.o)->keeper.cut_off = true;
+    int64_t us = take_turn(&h);
+    EXPECT_BETWEEN(us, h.now_us + 1, h.now_us + 10 * MS);
+    h.now_us = us;
+    EXPECT_INT(take_turn(&h), us + 10 * MS);
+    EXPECT_INT(bell(&h)->state, RL_RESTS);
+    EXPECT(!outpost_visitor(&h.o));
+    outpost_node(&h.o)->keeper.cut_off = false;
+    h.now_us += 10 * MS;
+    EXPECT_INT(take_turn(&h), RL_NEVER);
+    EXPECT(outpost_visitor(&h.o));
+    close_house(&h);
+}
+
 TEST(doorbell, that_hears_nothing_yet_leaves_at_once)
 {
     house h;
