@@ -51,8 +51,7 @@ typedef struct rlock_latch rlock_latch;
 RLOCK_API rlock_status rlock_latch_new(rlock_client *cl, const char *name,
                                        rlock_latch **out);
 
-/* Makes a handle, as rlock_latch_new(), for a name of len bytes, any, also NUL.
- */
+/* Makes a handle, as rlock_latch_new(), for a name of len bytes, also NUL. */
 RLOCK_API rlock_status rlock_latch_new_n(rlock_client *cl, const void *name,
                                          size_t len, rlock_latch **out);
 

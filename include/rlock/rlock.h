@@ -24,10 +24,11 @@
  *   base.h               statuses, and what went wrong last
  *   rlock.hpp            all this for C++17, and co_await for C++20
  *
- * While rlock_is_held() says so and the server loses no data, no other owner
- * holds the lock. A process that is paused between that question and its write
- * is stopped only by the resource: give it rlock_token(), or let the lock's
- * server do it: rlock_eval(). All that such a lock promises, and cannot, is in
+ * While rlock_is_held() says so, no other owner holds the lock, if the server
+ * keeps its data, its clock does not jump ahead, and nobody frees the lock by
+ * force. A process that is paused between that question and its write is
+ * stopped only by the resource: give it rlock_token(), or let the lock's server
+ * do it: rlock_eval(). What such a lock promises, and cannot, is in
  * promises.md, which is installed with the other documents in share/doc/rlock.
  */
 #ifndef RLOCK_RLOCK_H

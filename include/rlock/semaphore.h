@@ -15,8 +15,8 @@
  * hold as of lock.h: renewed, or with a lease of its own; believed in until its
  * local deadline, lost for good past that, and reported once, as
  * RLOCK_EVENT_LOST. Its events have the kind RLOCK_KIND_PERMIT, and no token.
- * While rlock_permit_is_held() says so and the server loses no data, there are
- * never more held than there are permits.
+ * While rlock_permit_is_held() says so, there are never more held than there
+ * are permits, if none are taken away, and on the conditions of rlock.h.
  *
  * The first acquire says how many there are, or who adds some before; from then
  * on the server knows. One that has lost its data is told again.
