@@ -8,9 +8,9 @@
  * last successful acquire, extend or renewal was sent, plus the lease, less one
  * hundredth of it and 2 ms (the margin of the Redlock algorithm for clock
  * drift, Redis documentation). The clock runs on while the machine sleeps. Past
- * its deadline a hold is lost for good, and is not renewed. Each loss is
- * reported once, as RLOCK_EVENT_LOST; calls answer RLOCK_LOST until all levels
- * are unlocked.
+ * its deadline a hold is lost for good, and is not renewed. A loss is reported
+ * once, as RLOCK_EVENT_LOST (three are not: promises.md); calls answer
+ * RLOCK_LOST until all levels are unlocked.
  *
  * A call that asks the server blocks for at most one command_timeout_ms, unless
  * it says otherwise; the others do not block on I/O. A connect callback cannot
