@@ -91,9 +91,9 @@ RLOCK_API rlock_status rlock_client_new(const rlock_options *opts,
  * at which it has waited (250 ms at most), tries for at most a second to undo
  * what failed calls may have left there, and joins the client's threads; one
  * that is connecting has a command timeout for that. No event is told of what
- * was held. Must not be called in a callback or twice, nor while another thread
- * may start a call with the client itself. Lock handles may outlive it: calls
- * on them are safe, and answer RLOCK_ECLOSED, or that nothing is held.
+ * was held. Must not be called in a callback (but those of metrics.h) or twice,
+ * nor while another thread may start a call with the client itself. Handles of
+ * locks may outlive it: calls answer RLOCK_ECLOSED, or that nothing is held.
  *
  * flags  0: what is held is not released; its leases run out by themselves
  *        RLOCK_CLOSE_RELEASE_HELD: all that is held with this client is

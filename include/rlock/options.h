@@ -76,10 +76,10 @@ typedef struct rlock_options {
                                    control characters and colons become _ */
     /* Called for every event; NULL: no events. Called with no lock of the
        library held, one event at a time on each thread (event.h). It may call
-       any function of the library except rlock_client_free(), also to free the
-       handle and the owner of the call that it comes from, but must not wait
-       for the lock that this call waits for. It has to return. A slow one
-       delays later events, and no renewal. */
+       any function but rlock_client_close() and rlock_client_free(), also to
+       free the handle and the owner of the call that it comes from, but must
+       not wait for the lock that this call waits for. It has to return. A slow
+       one delays later events, and no renewal. */
     void (*on_event)(const rlock_event *ev, void *arg);
     void *event_arg;
     /* Also listen, while a thread waits, to Redisson's (Java's) releases: these
