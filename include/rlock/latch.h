@@ -1,8 +1,7 @@
 /*
  * A countdown latch: a count in Redis that falls, for any number of processes.
  * At zero it is open, and all who wait go on: a start gun, or "when these ten
- * are done". It is the RCountDownLatch of Redisson (Java), and shared with
- * that.
+ * are done". It is the RCountDownLatch of Redisson (Java), shared with that.
  *
  *     rlock_latch_set(l, 10, 0);          once, by whoever begins
  *     rlock_latch_count_down(l, 1);       by each of ten, when it is done

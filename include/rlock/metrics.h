@@ -2,8 +2,7 @@
  * Figures of clients, collected when they are asked for: as text for Prometheus
  * and what reads its formats, or one by one for OpenTelemetry, statsd, JSON.
  * There is no registry, no thread and no port: the program's HTTP server calls
- * rlock_metrics_write(). Which figures there are, and what they mean:
- * metrics.md.
+ * rlock_metrics_write(). Which there are, and what they mean: metrics.md.
  *
  * No lock's name is told, as what reads figures keeps a series for each, unless
  * the program asks for some (metrics_names in options.h): then figures of locks

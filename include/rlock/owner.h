@@ -76,8 +76,7 @@ RLOCK_API rlock_owner *rlock_owner_set(rlock_owner *o);
  * Tells whether calls as this owner would answer RLOCK_EINVAL now: what it has
  * started is under way (not any more in its callback), or a thread other than
  * the calling one acts as it. Only what the program does makes it busy. false
- * for NULL, and for an owner from before fork(). The owner must not have been
- * freed.
+ * for NULL, and for one from before fork(). The owner must not have been freed.
  */
 RLOCK_API bool rlock_owner_is_busy(const rlock_owner *o);
 

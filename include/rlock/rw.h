@@ -49,9 +49,8 @@ extern "C" {
 
 /*
  * Makes handles for the sides of the lock called name, as rlock_new() does for
- * a lock; either may be NULL: that one is not made. Free each with
- * rlock_free(). An ordinary lock of that name is none: RLOCK_EWRONGTYPE, both
- * ways.
+ * a lock; either may be NULL: that one is not made. An ordinary lock of that
+ * name is none: RLOCK_EWRONGTYPE, both ways.
  *
  * What lock.h says of a lock is true of a side. rlock_is_locked(), rlock_ttl()
  * and rlock_holder_info() are about that side: of several readers about the
@@ -59,6 +58,7 @@ extern "C" {
  * the one that is asked for. rlock_force_unlock() of the read side ends all
  * that read.
  *
+ * RLOCK_OK        made; free each with rlock_free()
  * RLOCK_EINVAL    also: a name that rlock_new() does not take, or both are NULL
  * RLOCK_ENOMEM, RLOCK_ECLOSED, RLOCK_EFORKED
  */
@@ -102,10 +102,13 @@ static inline rlock_rw_state rlock_rw_state_init_()
 #endif
 
 /*
- * Asks the server how the lock is had of which this is a side.
+ * Asks the server how the lock is had of which this is a side. Unless RLOCK_OK,
+ * *out is all zero behind its size, or, with RLOCK_EINVAL, as it was.
  *
- * RLOCK_EINVAL    NULL, no side of a read-write lock, or out->size cannot be
- * RLOCK_EIO, RLOCK_ESERVER, RLOCK_EWRONGTYPE, RLOCK_ECLOSED, RLOCK_EFORKED
+ * RLOCK_OK        *out tells
+ * RLOCK_EINVAL    also: no side of a read-write lock, or out->size cannot be
+ * RLOCK_ENOMEM, RLOCK_EIO, RLOCK_ESERVER, RLOCK_EWRONGTYPE, RLOCK_ECLOSED,
+ * RLOCK_EFORKED
  */
 RLOCK_API rlock_status rlock_rw_inspect(rlock *either, rlock_rw_state *out);
 
