@@ -8,10 +8,10 @@
  *     rlock_latch_wait(l, 5000);          by any number, in any process
  *
  * A latch has no owners, no leases, no events, and no figures in rlock_stats;
- * what is said of handles, threads, fork() and clients in lock.h is true of it,
- * too. What is not set is open: so is one that was never set, was deleted,
- * whose ttl_ms is over, or whose server has lost its data. Set it before
- * anybody waits.
+ * what lock.h says of handles, threads, fork() and clients, and for how long
+ * calls block, is true of it. What is not set is open: so is one that was never
+ * set, was deleted, whose ttl_ms is over, or whose server has lost its data.
+ * Set it before anybody waits.
  *
  * It can be set again once it is open. Do that when all who waited have gone
  * on, and all count-downs have been answered: who looks late would wait for the
@@ -76,8 +76,7 @@ RLOCK_API rlock_status rlock_latch_set(rlock_latch *l, int64_t count,
 
 /*
  * Counts down by n, 1 to RLOCK_COUNT_MAX, once, however often an answer is
- * lost. At zero, or below, the latch opens, and all who wait are woken. Blocks
- * for at most one command_timeout_ms.
+ * lost. At zero, or below, the latch opens, and all who wait are woken.
  *
  * RLOCK_OK        counted; also if it was open, and stays so
  * RLOCK_EIO       not answered so far. The client goes on in the background,

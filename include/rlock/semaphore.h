@@ -1,9 +1,8 @@
 /*
  * A semaphore whose permits have leases: of so many permits in Redis, any
  * number of processes take some, and give them back. What a process holds that
- * dies, or is cut off, is free again when its lease is over. It is the
- * RPermitExpirableSemaphore of Redisson (Java), and shared with that and with
- * its RSemaphore.
+ * dies, or is cut off, is free again when its lease is over. It is shared with
+ * Redisson (Java), as its RPermitExpirableSemaphore, and with its RSemaphore.
  *
  *     rlock_semaphore_new(cl, "downloads", 10, &s);
  *     rlock_semaphore_acquire(s, 1, 5000, RLOCK_WATCHDOG, &p);
@@ -30,7 +29,7 @@
  *
  * Circles of owners that wait for each other (RLOCK_EDEADLK) are not looked for
  * here. Permits have no fencing token and no guarded calls, and are no members
- * of Multi or Red locks.
+ * of Multi or Red locks. Calls block for as long as lock.h says.
  */
 #ifndef RLOCK_SEMAPHORE_H
 #define RLOCK_SEMAPHORE_H
@@ -80,10 +79,10 @@ static inline rlock_semaphore_options rlock_semaphore_options_init_()
 /*
  * Makes a handle for the semaphore called name, as rlock_new() does for a lock,
  * of so many permits if nobody has said yet: asks no server, and takes none.
- * All who share a name have to say the same number, 0, or none. Semaphores,
- * latches and locks of one name exclude each other: RLOCK_EWRONGTYPE; but that
- * a latch's count looks like free permits, and both like a lock that is a
- * string, or a timestamp (lock.h): one that is over, which is taken over.
+ * All who share a name say the same number, or 0. Semaphores, latches and locks
+ * of one name exclude each other: RLOCK_EWRONGTYPE. But semaphore and latch
+ * take each other's number for theirs; a lock that is a string (lock.h) takes
+ * it for a lock of another program, a timestamp for one that it may take over.
  *
  * RLOCK_OK        *out is the handle; free it with rlock_semaphore_free()
  * RLOCK_EINVAL    also: a name that rlock_new() does not take, or in braces as
@@ -128,9 +127,10 @@ RLOCK_API void rlock_semaphore_free(rlock_semaphore *s);
  *                 wait, or the latter is on and the wait would have begun
  * RLOCK_EINVAL    also: n, wait_ms or lease_ms is out of range
  * RLOCK_EWRONGTYPE  a key is no semaphore's, and is left alone
- * RLOCK_EIO       no answer, or replicas did not confirm it; what may have been
- *                 taken is given back in the background
- * RLOCK_ENOMEM, RLOCK_EQUORUM, RLOCK_ESERVER, RLOCK_ECLOSED, RLOCK_EFORKED
+ * RLOCK_EIO       no answer; what may have been taken is given back in the
+ *                 background
+ * RLOCK_EQUORUM   min_replicas: too few replicas have it. Given back as above
+ * RLOCK_ENOMEM, RLOCK_ESERVER, RLOCK_ECLOSED, RLOCK_EFORKED
  */
 RLOCK_API rlock_status rlock_semaphore_acquire(rlock_semaphore *s, int n,
                                                int64_t wait_ms,
