@@ -14,11 +14,11 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=43679
+most_src=43746
 most_files=295
 most_cli=6982
 most_cli_files=44
-most_include=2322
+most_include=2321
 most_cxx=1018
 
 cd "$(dirname "$0")/.."

@@ -11,10 +11,11 @@ and on an event loop, where each task is an owner of its own:
     async with client.lock("orders"):
         ...
 
-While lock.held says so and the server loses no data, no other owner holds the
-lock, of any process, thread or task. All that such a lock promises, and cannot, is
-in the README of the C library, which this module calls: librlock.so.0.3, found as
-the system finds libraries, or where $RLOCK_LIBRARY says.
+While lock.held says so, no other owner holds the lock, of any process, thread or
+task, if the server keeps its data, its clock does not jump ahead, and nobody frees
+the lock by force. All that such a lock promises, and cannot, is in the README of
+the C library, which this module calls: librlock.so.0.3, found as the system finds
+libraries, or where $RLOCK_LIBRARY says.
 """
 from ._client import Client, Event, EventType, Holder, LockInfo
 from ._errors import (Busy, Canceled, Closed, Deadlock, Error, Forked,
