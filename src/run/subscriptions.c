@@ -18,6 +18,7 @@
 #include "base/hash.h"
 #include "op/grant.h"
 #include "run/engine.h"
+#include "wire/error.h"
 
 /* Longer than it takes from one look of a waiter to the next. */
 #define KEPT_US (5 * 1000 * 1000)
@@ -56,7 +57,7 @@ static bool same(const rl_map_node *n, const void *wanted)
 bool rl_subscriptions_init(rl_subscriptions *b)
 {
     rl_mutex_init(&b->mutex, RL_RANK_SUBSCRIPTIONS);
-    b->until_us = RL_NEVER;
+    b->until_us = b->again_us = RL_NEVER;
     return rl_map_init(&b->map, same);
 }
 
@@ -218,6 +219,7 @@ typedef struct adjustment {
     const words *words;
     int64_t now_us;
     bool ok;
+    bool again; /* what was asked for, and is not heard */
 } adjustment;
 
 static void say(adjustment *a, const char *command, const rl_key *channel)
@@ -239,7 +241,7 @@ static void adjust_one(rl_map_node *n, void *arg)
         drop(a->b, x);
         return;
     }
-    if (!x->asked)
+    if (!x->asked || (a->again && !x->heard))
         say(a, a->words->subscribe, &x->channel);
     x->asked = true;
     a->b->until_us = rl_min(a->b->until_us, x->until_us);
@@ -248,11 +250,14 @@ static void adjust_one(rl_map_node *n, void *arg)
 bool rl_subscriptions_adjust(rl_node *node, rl_conn *c, int64_t now_us)
 {
     rl_subscriptions *b = &node->doorbell.subscriptions;
-    adjustment a = {b, c, words_of(node), now_us, true};
+    adjustment a = {b, c, words_of(node), now_us, true, false};
     rl_mutex_lock(&b->mutex);
     if (b->news || b->until_us <= now_us) {
         b->news = false;
-        b->until_us = RL_NEVER;
+        a.again = b->again_us <= now_us;
+        if (a.again)
+            b->again_us = RL_NEVER;
+        b->until_us = b->again_us;
         rl_map_each(&b->map, adjust_one, &a);
     }
     rl_mutex_unlock(&b->mutex);
@@ -319,20 +324,17 @@ void rl_subscriptions_lose_all(rl_node *node)
     lose(node, -1);
 }
 
-static void ask_again(rl_map_node *n, void *arg)
+/* Which one it was is not told. A server that is busy, or a cluster that is down,
+   has time before long; one that knows no such command never has. */
+static void be_refused(rl_subscriptions *b, const rl_reply *r)
 {
-    subscription *x = RL_CONTAINER(n, subscription, node);
-    (void)arg;
-    x->asked = x->heard;
-}
-
-/* One of those that were asked for, which is not told: the server was busy, or
-   lacks the right, or its cluster is down. */
-static void be_refused(rl_subscriptions *b)
-{
+    rl_fault f;
+    rl_error_reply(r, &f);
     rl_mutex_lock(&b->mutex);
-    rl_map_each(&b->map, ask_again, NULL);
-    b->until_us = rl_min(b->until_us, rl_now_us() + REFUSED_US);
+    if (f.transient && b->again_us == RL_NEVER) {
+        b->again_us = rl_now_us() + REFUSED_US;
+        b->until_us = rl_min(b->until_us, b->again_us);
+    }
     rl_mutex_unlock(&b->mutex);
 }
 
@@ -366,7 +368,7 @@ bool rl_subscriptions_take(rl_node *node, const rl_reply *r, rl_item *name)
         return true;
     }
     if (rl_reply_is(r, REDIS_REPLY_ERROR))
-        be_refused(&node->doorbell.subscriptions);
+        be_refused(&node->doorbell.subscriptions, r);
     if (!rl_reply_is_array(r, 3))
         return false;
     bool wanted = hear_channel(node, &r->item[0], &r->item[1], text, &len);

@@ -26,7 +26,8 @@ typedef struct rl_subscriptions {
     rl_map map;     /* by channel */
     size_t count;
     bool news;        /* one is wanted that is not subscribed to */
-    int64_t until_us; /* when the first of them may have had its time */
+    int64_t until_us; /* when the first of them may have had its time; */
+    int64_t again_us; /* or what was refused is asked for again */
 } rl_subscriptions;
 
 bool rl_subscriptions_init(rl_subscriptions *s); /* false: out of memory */

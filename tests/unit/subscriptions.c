@@ -219,7 +219,7 @@ static void expect_refused(house *h, const char *error)
     EXPECT(!rl_subscriptions_take(&h->e.node, &r, &none));
 }
 
-TEST(subscriptions, a_bell_that_was_refused_is_asked_for_again)
+TEST(subscriptions, a_bell_that_a_busy_server_refused_is_asked_for_again)
 {
     house h;
     guest g;
@@ -228,11 +228,23 @@ TEST(subscriptions, a_bell_that_was_refused_is_asked_for_again)
     expect_refused(&h, "BUSY Redis is busy running a script");
     int64_t us = rl_subscriptions_until(all(&h));
     EXPECT_BETWEEN(us, before_us + 2000 * MS, rl_now_us() + 2000 * MS);
-    EXPECT_STR(adjust(&h, us - 1), "");
+    EXPECT(want(&h, &other)); /* what is new does not wait */
+    EXPECT_STR(adjust(&h, us - 1), "SSUBSCRIBE " "rlock_sbell:{other}:" ID " ");
+    EXPECT_INT(rl_subscriptions_until(all(&h)), us);
+    expect_heard(&h, "ssubscribe", "rlock_sbell:{other}:" ID, NULL);
     EXPECT_STR(adjust(&h, us), "SSUBSCRIBE " BELL " ");
-    expect_heard(&h, "ssubscribe", BELL, NULL);
-    expect_refused(&h, "ERR no such thing"); /* said to another one */
-    EXPECT_STR(adjust(&h, us + 2100 * MS), "");
+    EXPECT_STR(adjust(&h, us + 1), "");
+    close_waiting(&h, &g);
+}
+
+TEST(subscriptions, a_bell_that_is_refused_for_good_is_asked_for_once)
+{
+    house h;
+    guest g;
+    open_waiting(&h, &g, true, false);
+    int64_t us = rl_subscriptions_until(all(&h));
+    expect_refused(&h, "ERR unknown command 'SSUBSCRIBE'");
+    EXPECT_INT(rl_subscriptions_until(all(&h)), us);
     close_waiting(&h, &g);
 }
 
