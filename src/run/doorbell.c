@@ -28,9 +28,14 @@
 /* A connection that lasted for so long was worth having. */
 #define LASTED_US 1000000
 
-/* So long behind the keeper: the connector opens one at a time, and leases do not
-   wait. */
+/*
+ * The connector opens one at a time, and leases do not wait. So a doorbell that has
+ * lost its server connects a little behind the keeper, and as long as that is cut
+ * off from what it keeps, so much later: by then it has had several tries, however
+ * short the lease.
+ */
 #define BEHIND_US 10000
+#define YIELD_US  1000000
 
 /* So long the server has to say that a subscription has ended. */
 #define LEAVE_US 250000
@@ -186,12 +191,21 @@ static void come_to_rest(rl_node *node, int64_t now_us)
     rl_pool_close(node->pool, d->conn);
     d->conn = NULL;
     d->state = RL_RESTS;
+    d->yields_until_us = now_us + YIELD_US;
     if (lasted) {
         d->until_us = now_us + BEHIND_US;
         d->pause_us = FIRST_PAUSE_US;
     } else {
         pause_for(d, refuses ? REFUSED_PAUSE_US : d->pause_us, now_us);
     }
+}
+
+/* When it may connect. */
+static int64_t may_connect_us(rl_node *node)
+{
+    const rl_doorbell *d = &node->doorbell;
+    return rl_keeper_is_cut_off(node) ? rl_max(d->until_us, d->yields_until_us)
+                                      : d->until_us;
 }
 
 static void begin_to_connect(rl_node *node, int64_t now_us)
@@ -202,12 +216,8 @@ static void begin_to_connect(rl_node *node, int64_t now_us)
         d->until_us = now_us;
         d->pause_us = FIRST_PAUSE_US;
     }
-    if (now_us < d->until_us || !is_worth_listening(node))
+    if (now_us < may_connect_us(node) || !is_worth_listening(node))
         return;
-    if (node->keeper.cut_off) {
-        d->until_us = now_us + BEHIND_US;
-        return;
-    }
     d->state = RL_CONNECTS;
     rl_connector_visit(
         node, &d->visitor,
@@ -325,7 +335,7 @@ static int64_t due_us(rl_node *node)
     rl_doorbell *d = &node->doorbell;
     switch (d->state) {
     case RL_RESTS:
-        return is_worth_listening(node) ? d->until_us : RL_NEVER;
+        return is_worth_listening(node) ? may_connect_us(node) : RL_NEVER;
     case RL_CONNECTS: /* it is called */
         return RL_NEVER;
     case RL_SUBSCRIBES:
@@ -359,7 +369,7 @@ static void wind_up(rl_node *node, int64_t now_us)
     rl_doorbell *d = &node->doorbell;
     rl_connector_forget(node, &d->visitor);
     come_to_rest(node, now_us);
-    d->until_us = 0;
+    d->until_us = d->yields_until_us = 0;
     d->pause_us = FIRST_PAUSE_US;
 }
 

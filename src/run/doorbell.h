@@ -40,9 +40,10 @@ typedef struct rl_doorbell {
     rl_conn *conn;                      /* NULL: it rests, or connects */
     bool subscribed, refused, for_good; /* what was said to that */
     bool gone;                          /* it has been said that it ends */
-    int64_t until_us;  /* when the pause, or what is asked for, ends */
-    int64_t pause_us;  /* the next one's length */
-    int64_t began_us;  /* when it began to hear */
+    int64_t until_us;        /* when the pause, or what is asked for, ends */
+    int64_t pause_us;        /* the next one's length */
+    int64_t yields_until_us; /* to a keeper that is cut off */
+    int64_t began_us;        /* when it began to hear */
     int64_t heard_us;  /* when something has come last, or was asked for */
     unsigned arrivals; /* the connection's, then */
     bool asked;        /* whether it is alive */

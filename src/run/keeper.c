@@ -63,6 +63,17 @@ static bool is_connected(const rl_keeper *k)
     return k->conn && !rl_conn_is_broken(k->conn);
 }
 
+bool rl_keeper_is_cut_off(rl_node *node)
+{
+    rl_holds *t = &node->e->core.holds;
+    if (is_connected(&node->keeper))
+        return false;
+    rl_mutex_lock(&t->mutex);
+    bool holds = node->queue->held > 0;
+    rl_mutex_unlock(&t->mutex);
+    return holds;
+}
+
 int64_t rl_keeper_longest_pause_us(const rl_node *node)
 {
     return rl_min(LAST_PAUSE_US,
@@ -136,6 +147,8 @@ static bool take_connection(rl_node *node)
     k->conn = v->conn;
     k->one_by_one = k->watch.met = k->has_come = false;
     v->conn = NULL;
+    if (k->conn)
+        rl_doorbell_wake(node); /* which may have let it go first */
     return k->conn != NULL;
 }
 
@@ -184,7 +197,6 @@ static void connect_if_due(rl_node *node, bool due, bool holds, int64_t now_us)
     if (!k->conn && (due || holds) && now_us >= k->not_before_us &&
         !is_visiting(k))
         visit(node, rl_renewal_end(&node->e->core, now_us));
-    k->cut_off = !k->conn && (due || holds);
 }
 
 static void expire(rl_node *node, int64_t now_us)
@@ -385,7 +397,7 @@ static void ask(rl_node *node, const agenda *a, int64_t now_us)
         connect_if_due(node, due, a->holds, now_us);
     k->fresh = false;
     if (is_connected(k) && !a->stopping)
-        rl_watch_ask(node, a->holds && now_us >= a->look_us, now_us);
+        rl_watch_ask(node, a->holds, now_us >= a->look_us, now_us);
     if (a->stopping || now_us >= k->not_before_us)
         rl_batches_push_due(node, now_us);
 }
@@ -420,7 +432,6 @@ static void wind_up(rl_node *node)
         rl_pool_give_back(node->pool, c);
     }
     k->fresh = true;
-    k->cut_off = false;
 }
 
 static int64_t turn(rl_watcher *w, int64_t now_us)

@@ -30,7 +30,6 @@ typedef struct rl_keeper {
     rl_conn *conn; /* NULL: to be opened */
     bool fresh;    /* it has had no turn yet */
     bool has_come; /* something for it, were it the end */
-    bool cut_off;  /* it needs a connection, and has none */
     rl_watch watch;
     rl_visitor visitor;    /* while one is being opened */
     rl_list owing;         /* connections whose answers it reads; by idle */
@@ -53,6 +52,9 @@ void rl_keeper_fini(rl_keeper *k);
 /* No effect when it is on the loop. False: out of memory. For
    rl_node_start(). */
 bool rl_keeper_start(struct rl_node *node);
+
+/* Has it no connection, though something is held? The loop's. */
+bool rl_keeper_is_cut_off(struct rl_node *node);
 
 /* There is another server: a back-off ends. Any thread. */
 void rl_keeper_hurry(struct rl_node *node);

@@ -28,11 +28,13 @@ void rl_node_complain(rl_node *n)
         rl_cluster_suspect(n->e->cluster, n);
 }
 
-/* Other connections may have been lost with that one. */
+/* Others may have been lost with that one. */
 static void on_trouble(void *arg)
 {
-    rl_node_complain(arg);
-    rl_doorbell_wake(arg);
+    rl_node *n = arg;
+    rl_node_complain(n);
+    rl_loop_nudge(&n->e->loop, &n->keeper.watcher);
+    rl_doorbell_wake(n);
 }
 
 static void on_dial(void *arg, bool begins)

@@ -23,10 +23,10 @@ typedef struct rl_watch {
 } rl_watch;
 
 /*
- * Puts what is to be asked on the keeper's connection, which is good. looks:
- * something has been held for a while, so a sign of life may be due.
+ * Puts what is to be asked on the keeper's connection, which is good. holds:
+ * something is held there; due: for a while, so a sign of life may be.
  */
-void rl_watch_ask(struct rl_node *node, bool looks, int64_t now_us);
+void rl_watch_ask(struct rl_node *node, bool holds, bool due, int64_t now_us);
 
 /*
  * Has the server been silent for too long, and was that not told in the last

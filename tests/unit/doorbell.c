@@ -197,25 +197,66 @@ TEST(doorbell, whose_server_has_lost_another_connection_asks_for_a_sign_of_life)
     close_house(&h);
 }
 
+/* It had lasted; something is held, or not, and the keeper is cut off, too. */
+static rl_conn *cut_off(house *h, size_t held)
+{
+    rl_node *node = outpost_node(&h->o);
+    rl_conn *keepers = node->keeper.conn;
+    h->now_us += 2000 * MS;
+    EXPECT_INT(shutdown(h->server, SHUT_RDWR), 0);
+    node->keeper.conn = NULL;
+    node->queue->held = held;
+    return keepers;
+}
+
+static void close_cut_off(house *h, rl_conn *keepers)
+{
+    outpost_node(&h->o)->keeper.conn = keepers;
+    outpost_node(&h->o)->queue->held = 0;
+    close_house(h);
+}
+
+static void expect_to_connect(house *h)
+{
+    EXPECT_INT(take_turn(h), RL_NEVER);
+    EXPECT(outpost_visitor(&h->o) == &bell(h)->visitor);
+}
+
 /* The connector opens one at a time, and a lease may be short. */
-TEST(doorbell, that_lost_its_server_lets_the_keeper_connect_first)
+TEST(doorbell, that_lost_its_server_waits_until_the_keeper_has_connected)
 {
     house h;
     open_house(&h);
-    h.now_us += 2000 * MS; /* it lasted */
-    EXPECT_INT(shutdown(h.server, SHUT_RDWR), 0);
-    outpost_node(&h.o)->keeper.cut_off = true;
-    int64_t us = take_turn(&h);
-    EXPECT_BETWEEN(us, h.now_us + 1, h.now_us + 10 * MS);
-    h.now_us = us;
-    EXPECT_INT(take_turn(&h), us + 10 * MS);
-    EXPECT_INT(bell(&h)->state, RL_RESTS);
+    rl_conn *keepers = cut_off(&h, 1);
+    int64_t us = h.now_us + 1000 * MS;
+    EXPECT_INT(take_turn(&h), us);
+    h.now_us = us - 1;
+    EXPECT_INT(take_turn(&h), us);
     EXPECT(!outpost_visitor(&h.o));
-    outpost_node(&h.o)->keeper.cut_off = false;
+    outpost_node(&h.o)->keeper.conn = keepers;
+    expect_to_connect(&h);
+    close_cut_off(&h, keepers);
+}
+
+TEST(doorbell, that_lost_its_server_waits_for_the_keeper_for_a_second)
+{
+    house h;
+    open_house(&h);
+    rl_conn *keepers = cut_off(&h, 1);
+    h.now_us = take_turn(&h);
+    expect_to_connect(&h);
+    close_cut_off(&h, keepers);
+}
+
+TEST(doorbell, that_lost_its_server_where_nothing_is_held_hardly_waits)
+{
+    house h;
+    open_house(&h);
+    rl_conn *keepers = cut_off(&h, 0);
+    EXPECT_INT(take_turn(&h), h.now_us + 10 * MS);
     h.now_us += 10 * MS;
-    EXPECT_INT(take_turn(&h), RL_NEVER);
-    EXPECT(outpost_visitor(&h.o));
-    close_house(&h);
+    expect_to_connect(&h);
+    close_cut_off(&h, keepers);
 }
 
 TEST(doorbell, that_hears_nothing_yet_leaves_at_once)

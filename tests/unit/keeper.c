@@ -79,6 +79,36 @@ TEST(keeper, keeps_its_connection_when_the_server_has_lost_another_one)
     close_ward(&w);
 }
 
+TEST(keeper, asks_for_a_sign_of_life_when_the_server_has_lost_another_one)
+{
+    ward w;
+    open_connected(&w);
+    hold(&w, RLOCK_WATCHDOG);
+    take_turn(&w);
+    outpost_read(&w.o);
+    pass(&w, 100);
+    atomic_store(&outpost_node(&w.o)->pool->last_reset_us, rl_now_us());
+    take_turn(&w);
+    EXPECT_CONTAINS(outpost_read(&w.o), SIGN);
+    close_ward(&w);
+}
+
+TEST(keeper, that_has_connected_tells_its_doorbell)
+{
+    ward w;
+    open_ward(&w);
+    hold(&w, LEASE_MS);
+    take_turn(&w);
+    EXPECT(rl_keeper_is_cut_off(outpost_node(&w.o)));
+    rl_watcher *doorbell = &outpost_node(&w.o)->doorbell.watcher;
+    outpost_take_nudge(doorbell);
+    outpost_give(&w.o);
+    take_turn(&w);
+    EXPECT(!rl_keeper_is_cut_off(outpost_node(&w.o)));
+    EXPECT(outpost_take_nudge(doorbell));
+    close_ward(&w);
+}
+
 /* --- while the server is away --------------------------------------------- */
 
 /* The connector fails; then nobody visits it for so long, but a jitter. */

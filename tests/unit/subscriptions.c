@@ -6,6 +6,8 @@
 #include "collide.h"
 #include "shim.h"
 
+#define OTHER_BELL "rlock_sbell:{other}:" ID
+
 /* --- what is wanted ------------------------------------------------------- */
 
 static void expect_wanted(bool cluster, bool foreign, const char *said)
@@ -229,9 +231,9 @@ TEST(subscriptions, a_bell_that_a_busy_server_refused_is_asked_for_again)
     int64_t us = rl_subscriptions_until(all(&h));
     EXPECT_BETWEEN(us, before_us + 2000 * MS, rl_now_us() + 2000 * MS);
     EXPECT(want(&h, &other)); /* what is new does not wait */
-    EXPECT_STR(adjust(&h, us - 1), "SSUBSCRIBE " "rlock_sbell:{other}:" ID " ");
+    EXPECT_STR(adjust(&h, us - 1), "SSUBSCRIBE " OTHER_BELL " ");
     EXPECT_INT(rl_subscriptions_until(all(&h)), us);
-    expect_heard(&h, "ssubscribe", "rlock_sbell:{other}:" ID, NULL);
+    expect_heard(&h, "ssubscribe", OTHER_BELL, NULL);
     EXPECT_STR(adjust(&h, us), "SSUBSCRIBE " BELL " ");
     EXPECT_STR(adjust(&h, us + 1), "");
     close_waiting(&h, &g);

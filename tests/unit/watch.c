@@ -19,6 +19,7 @@
 typedef struct vigil {
     play p; /* its owner */
     rl_engine e;
+    rl_pool pool; /* from which no connection comes */
     rl_hold *h;
 } vigil;
 
@@ -42,6 +43,7 @@ static void open_vigil(vigil *v)
 {
     memset(v, 0, sizeof *v);
     engine_open(&v->e, &v->p);
+    v->e.node.pool = &v->pool;
     v->e.node.keeper.watch.met = true;
     made(v);
 }
@@ -86,7 +88,7 @@ static void close_vigil(vigil *v)
 
 static void watch(vigil *v)
 {
-    rl_watch_ask(&v->e.node, v->e.node.queue->held > 0, v->p.now_us);
+    rl_watch_ask(&v->e.node, v->e.node.queue->held > 0, true, v->p.now_us);
 }
 
 /* What goes out now. */
