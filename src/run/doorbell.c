@@ -31,8 +31,8 @@
 /*
  * The connector opens one at a time, and leases do not wait. So a doorbell that has
  * lost its server connects a little behind the keeper, and as long as that is cut
- * off from what it keeps, so much later: by then it has had several tries, however
- * short the lease.
+ * off from what it keeps, so much later: by then it has had several tries, if the
+ * lease is short.
  */
 #define BEHIND_US 10000
 #define YIELD_US  1000000

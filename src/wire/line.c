@@ -90,10 +90,10 @@ static rl_slot *take_first(rl_line *l)
 void rl_line_fail(rl_line *l, const rl_fault *why, int64_t now_us)
 {
     rl_slot *s;
-    if (rl_line_speaks(l))
+    if (!l->failed) {
         l->fault = *why;
-    if (!l->failed)
         l->failed_us = now_us;
+    }
     l->failed = true;
     while ((s = take_first(l)) != NULL)
         s->failed(s, s->end <= l->sent, &l->fault, now_us);

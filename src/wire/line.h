@@ -68,8 +68,8 @@ struct rl_line {
                  that it may have: the line fails */
     bool lenient;   /* its server knows no first line by which it would refuse
                        a script's keys of other slots */
-    rl_fault fault; /* why it failed, or was mute first */
-    int64_t failed_us; /* and when it failed */
+    rl_fault fault; /* why it failed, or is mute */
+    int64_t failed_us; /* when it failed */
     /* For a subscriber: gets what nobody asked for; NULL: that is a failure. */
     void (*pushed)(void *arg, const rl_reply *r);
     void *arg;

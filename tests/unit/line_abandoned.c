@@ -176,3 +176,21 @@ TEST(line_abandoned, nothing_is_said_behind_a_part_of_a_command)
     EXPECT(rl_line_is_spent(&l));
     close_line(&l);
 }
+
+/* The pool looks for a reset, which tells of other connections, too. */
+TEST(line_abandoned, a_line_that_ends_afterwards_says_of_what_and_when)
+{
+    rl_line l;
+    question q[3];
+    rl_fault reset;
+    open_line(&l, q, LEN + 3);
+    rl_line_abandon(&l, &q[1].slot, 7);
+    EXPECT_INT(l.fault.sys_errno, ETIMEDOUT);
+    rl_fault_set(&reset, RLOCK_EIO, ECONNRESET, "no reply: %s",
+                 strerror(ECONNRESET));
+    rl_line_fail(&l, &reset, 9);
+    EXPECT(l.fault.sys_errno == ECONNRESET && l.failed_us == 9);
+    EXPECT(q[0].failed == 1 && q[0].why.sys_errno == ECONNRESET);
+    close_line(&l);
+    EXPECT(l.fault.sys_errno == ECONNRESET && l.failed_us == 9);
+}
