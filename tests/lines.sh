@@ -14,7 +14,7 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=43777
+most_src=43776
 most_files=295
 most_cli=6982
 most_cli_files=44

@@ -125,7 +125,7 @@ static void give_back_locked(rl_mux_set *p, rl_mux *h) RL_REQUIRES(&p->mutex)
 
 static bool is_outdated(const rl_mux_set *p, const rl_mux *h, int64_t now_us)
 {
-    return is_at_rest(h) ? rl_pool_is_doubtful(p->pool, h->conn, now_us)
+    return is_at_rest(h) ? rl_pool_is_outdated(p->pool, h->conn, now_us)
                          : rl_conn_is_outdated(h->conn, now_us);
 }
 
@@ -158,7 +158,7 @@ static void close_outdated_locked(rl_mux_set *p, int64_t now_us)
 static bool is_fresh(const rl_mux_set *p, const rl_mux *h, int64_t now_us)
 {
     return rl_pool_trusts(p->pool, h->conn, now_us) &&
-           !rl_pool_is_doubtful(p->pool, h->conn, now_us);
+           !rl_pool_is_outdated(p->pool, h->conn, now_us);
 }
 
 /* The pool looks at one that has rested before it hands it out. */

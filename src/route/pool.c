@@ -165,8 +165,9 @@ bool rl_pool_trusts(const rl_pool *p, const rl_conn *c, int64_t now_us)
 static bool is_good(const rl_pool *p, rl_conn *c)
 {
     int64_t now_us = rl_now_us();
-    return !rl_pool_is_doubtful(p, c, now_us) &&
-           (rl_pool_trusts(p, c, now_us) || !rl_conn_is_stale(c));
+    return !rl_pool_is_outdated(p, c, now_us) &&
+           (rl_pool_trusts(p, c, now_us) ||
+            (!rl_pool_may_have_lost(p, c) && !rl_conn_is_stale(c)));
 }
 
 static rlock_status open_in_place(rl_pool *p, int64_t deadline_us,

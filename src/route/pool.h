@@ -116,7 +116,7 @@ static inline bool rl_pool_is_doubtful(const rl_pool *p, const rl_conn *c,
 rlock_status rl_pool_ping(rl_pool *p, int64_t deadline_us, rl_fault *f);
 
 /* Is it as it was when something last came? Else the server may have closed it
-   meanwhile, and it is to be looked at first. No system call. */
+   meanwhile, or lost it, and it is to be looked at first. No system call. */
 bool rl_pool_trusts(const rl_pool *p, const rl_conn *c, int64_t now_us);
 
 /* Does somebody wait for one? */

@@ -204,8 +204,9 @@ static void come_to_rest(rl_node *node, int64_t now_us)
 static int64_t may_connect_us(rl_node *node)
 {
     const rl_doorbell *d = &node->doorbell;
-    return rl_keeper_is_cut_off(node) ? rl_max(d->until_us, d->yields_until_us)
-                                      : d->until_us;
+    return rl_keeper_is_cut_off(&node->keeper)
+               ? rl_max(d->until_us, d->yields_until_us)
+               : d->until_us;
 }
 
 static void begin_to_connect(rl_node *node, int64_t now_us)

@@ -63,15 +63,9 @@ static bool is_connected(const rl_keeper *k)
     return k->conn && !rl_conn_is_broken(k->conn);
 }
 
-bool rl_keeper_is_cut_off(rl_node *node)
+bool rl_keeper_is_cut_off(const rl_keeper *k)
 {
-    rl_holds *t = &node->e->core.holds;
-    if (is_connected(&node->keeper))
-        return false;
-    rl_mutex_lock(&t->mutex);
-    bool holds = node->queue->held > 0;
-    rl_mutex_unlock(&t->mutex);
-    return holds;
+    return k->holds && !is_connected(k);
 }
 
 int64_t rl_keeper_longest_pause_us(const rl_node *node)
@@ -432,6 +426,7 @@ static void wind_up(rl_node *node)
         rl_pool_give_back(node->pool, c);
     }
     k->fresh = true;
+    k->holds = false;
 }
 
 static int64_t turn(rl_watcher *w, int64_t now_us)
@@ -450,6 +445,7 @@ static int64_t turn(rl_watcher *w, int64_t now_us)
     take_owing(node, now_us);
     serve_owing(node, rl_now_us());
     a = read_agenda(node);
+    k->holds = a.holds;
     w->called = is_visiting(k);
     return a.stopping ? rl_now_us() + 1000 : wake_up_us(node, &a);
 }

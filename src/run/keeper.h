@@ -30,6 +30,7 @@ typedef struct rl_keeper {
     rl_conn *conn; /* NULL: to be opened */
     bool fresh;    /* it has had no turn yet */
     bool has_come; /* something for it, were it the end */
+    bool holds;    /* something is held here, since its last turn */
     rl_watch watch;
     rl_visitor visitor;    /* while one is being opened */
     rl_list owing;         /* connections whose answers it reads; by idle */
@@ -53,8 +54,8 @@ void rl_keeper_fini(rl_keeper *k);
    rl_node_start(). */
 bool rl_keeper_start(struct rl_node *node);
 
-/* Has it no connection, though something is held? The loop's. */
-bool rl_keeper_is_cut_off(struct rl_node *node);
+/* Had it no connection in its last turn, though something was held? The loop's. */
+bool rl_keeper_is_cut_off(const rl_keeper *k);
 
 /* There is another server: a back-off ends. Any thread. */
 void rl_keeper_hurry(struct rl_node *node);

@@ -137,11 +137,11 @@ static void ask_for_sign(rl_node *node, int64_t now_us)
 void rl_watch_ask(rl_node *node, bool holds, bool due, int64_t now_us)
 {
     const rl_conn *c = node->keeper.conn;
-    bool doubted = rl_pool_may_have_lost(node->pool, c);
     bool looks = due && now_us >= c->heard_us + RL_WATCH_US;
     if (!node->keeper.watch.met)
         meet(node, now_us);
-    if (holds && c->line.pending == 0 && (looks || doubted))
+    if (holds && c->line.pending == 0 &&
+        (looks || rl_pool_may_have_lost(node->pool, c)))
         ask_for_sign(node, now_us);
 }
 

@@ -37,8 +37,8 @@ static const struct {
     [REENTRY] = {"re-entry", {459, 285, 33, 11, 6, 25}, {0}},
     [UNLOCK] = {"unlock", {414, 277, 37, 9, 6, 22}, {0}},
     [IS_HELD] = {"is_held", {21, 21, 6, 1, 1, 11}, {0}},
-    [START] = {"start of an acquire", {257, 187, 30, 6, 7, 25}, {0}},
-    [RENEWAL] = {"renewal, on the loop", {277, 172, 21, 7, 9, 28}, {0}},
+    [START] = {"start of an acquire", {258, 188, 30, 6, 7, 25}, {0}},
+    [RENEWAL] = {"renewal, on the loop", {278, 173, 21, 7, 9, 28}, {0}},
 };
 
 static const char *const names[] = {"calls",   "functions", "files",

@@ -198,21 +198,20 @@ TEST(doorbell, whose_server_has_lost_another_connection_asks_for_a_sign_of_life)
 }
 
 /* It had lasted; something is held, or not, and the keeper is cut off, too. */
-static rl_conn *cut_off(house *h, size_t held)
+static rl_conn *cut_off(house *h, bool holds)
 {
     rl_node *node = outpost_node(&h->o);
     rl_conn *keepers = node->keeper.conn;
     h->now_us += 2000 * MS;
     EXPECT_INT(shutdown(h->server, SHUT_RDWR), 0);
     node->keeper.conn = NULL;
-    node->queue->held = held;
+    node->keeper.holds = holds;
     return keepers;
 }
 
 static void close_cut_off(house *h, rl_conn *keepers)
 {
     outpost_node(&h->o)->keeper.conn = keepers;
-    outpost_node(&h->o)->queue->held = 0;
     close_house(h);
 }
 
@@ -227,7 +226,7 @@ TEST(doorbell, that_lost_its_server_waits_until_the_keeper_has_connected)
 {
     house h;
     open_house(&h);
-    rl_conn *keepers = cut_off(&h, 1);
+    rl_conn *keepers = cut_off(&h, true);
     int64_t us = h.now_us + 1000 * MS;
     EXPECT_INT(take_turn(&h), us);
     h.now_us = us - 1;
@@ -242,7 +241,7 @@ TEST(doorbell, that_lost_its_server_waits_for_the_keeper_for_a_second)
 {
     house h;
     open_house(&h);
-    rl_conn *keepers = cut_off(&h, 1);
+    rl_conn *keepers = cut_off(&h, true);
     h.now_us = take_turn(&h);
     expect_to_connect(&h);
     close_cut_off(&h, keepers);
@@ -252,7 +251,7 @@ TEST(doorbell, that_lost_its_server_where_nothing_is_held_hardly_waits)
 {
     house h;
     open_house(&h);
-    rl_conn *keepers = cut_off(&h, 0);
+    rl_conn *keepers = cut_off(&h, false);
     EXPECT_INT(take_turn(&h), h.now_us + 10 * MS);
     h.now_us += 10 * MS;
     expect_to_connect(&h);

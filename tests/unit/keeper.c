@@ -99,12 +99,12 @@ TEST(keeper, that_has_connected_tells_its_doorbell)
     open_ward(&w);
     hold(&w, LEASE_MS);
     take_turn(&w);
-    EXPECT(rl_keeper_is_cut_off(outpost_node(&w.o)));
+    EXPECT(rl_keeper_is_cut_off(keeper(&w)));
     rl_watcher *doorbell = &outpost_node(&w.o)->doorbell.watcher;
     outpost_take_nudge(doorbell);
     outpost_give(&w.o);
     take_turn(&w);
-    EXPECT(!rl_keeper_is_cut_off(outpost_node(&w.o)));
+    EXPECT(!rl_keeper_is_cut_off(keeper(&w)));
     EXPECT(outpost_take_nudge(doorbell));
     close_ward(&w);
 }
