@@ -205,7 +205,7 @@ static rlock_status ping(rl_pool *p, int64_t deadline_us, bool *rested,
     rlock_status s = rl_pool_borrow(p, deadline_us, &c, f);
     if (s != RLOCK_OK)
         return s;
-    *rested = c->rested_us > 0;
+    *rested = c->rested_us != 0;
     s = rl_conn_ping(c, deadline_us, f);
     rl_pool_give_back(p, c);
     return s;

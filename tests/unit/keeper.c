@@ -101,7 +101,11 @@ TEST(keeper, that_has_connected_tells_its_doorbell)
     take_turn(&w);
     EXPECT(rl_keeper_is_cut_off(keeper(&w)));
     rl_watcher *doorbell = &outpost_node(&w.o)->doorbell.watcher;
-    outpost_take_nudge(doorbell);
+    outpost_refuse(&w.o);
+    int64_t us = take_turn(&w);
+    EXPECT(!outpost_take_nudge(doorbell));
+    pass(&w, (us - rl_now_us()) / MS + 1);
+    take_turn(&w);
     outpost_give(&w.o);
     take_turn(&w);
     EXPECT(!rl_keeper_is_cut_off(keeper(&w)));

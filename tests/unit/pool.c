@@ -177,10 +177,11 @@ TEST(pool, who_takes_also_what_owes_answers_gets_what_owes_none_first)
     scene s;
     rl_slot slot;
     open_scene(&s, 4);
-    rl_conn *a = idle(&s), *b = borrowed(&s);
+    rl_conn *used_first = idle(&s), *used_last = idle(&s), *b = borrowed(&s);
     owe(b, &slot, 1);
     rl_pool_give_back(s.p, b);
-    EXPECT(rl_pool_borrow_idle(s.p, NULL) == a);
+    EXPECT(rl_pool_borrow_idle(s.p, NULL) == used_last);
+    EXPECT(rl_pool_borrow_idle(s.p, NULL) == used_first);
     EXPECT(rl_pool_borrow_idle(s.p, NULL) == b);
     close_scene(&s);
 }
@@ -485,6 +486,22 @@ TEST(pool, who_asks_for_a_sign_of_life_asks_once_more_where_one_was_lost)
     EXPECT_INT(rl_pool_ping(s.p, rl_now_us() + 5000000, &f), RLOCK_OK);
     EXPECT_INT(pthread_join(server, NULL), 0);
     EXPECT(s.troubles == 1 && s.p->places == 0);
+    close_scene(&s);
+}
+
+/* Then it was not lost while it rested. */
+TEST(pool, who_is_cut_off_on_a_new_one_asks_no_more)
+{
+    scene s;
+    rl_fault f = {0};
+    open_scene(&s, 4);
+    rl_conn *other = idle(&s), *made = idle(&s);
+    other->heard_us = rl_now_us() + 5000000;
+    made->rested_us = 0;
+    EXPECT_INT(shutdown(made->io.fd, SHUT_WR), 0);
+    EXPECT_INT(rl_pool_ping(s.p, rl_now_us() + 5000000, &f), RLOCK_EIO);
+    EXPECT_INT(f.sys_errno, EPIPE);
+    EXPECT(is_idle(&s, other));
     close_scene(&s);
 }
 
