@@ -1,8 +1,8 @@
 /*
- * The thread serves visitors, whoever wants a connection of his own first, and
- * in between tries a server that is down. It lets go of the mutex while it
- * connects; a visitor who has gone meanwhile is no longer the one that is
- * served, and his connection is closed. It ends when it has had nothing to do
+ * The thread serves visitors, the keeper first, then whoever wants a connection
+ * of his own, and in between tries a server that is down. It lets go of the mutex
+ * while it connects; a visitor who has gone meanwhile is no longer the one that
+ * is served, and his connection is closed. It ends when it has had nothing to do
  * for a while; who has something for it then starts it anew.
  *
  * What stays true, under the mutex: a visitor is waiting until he has been told

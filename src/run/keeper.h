@@ -30,7 +30,7 @@ typedef struct rl_keeper {
     rl_conn *conn; /* NULL: to be opened */
     bool fresh;    /* it has had no turn yet */
     bool has_come; /* something for it, were it the end */
-    bool holds;    /* something is held here, since its last turn */
+    bool holds;    /* in its last turn something was held here */
     rl_watch watch;
     rl_visitor visitor;    /* while one is being opened */
     rl_list owing;         /* connections whose answers it reads; by idle */

@@ -117,6 +117,15 @@ static bool is_down(station *s)
     return rl_connector_is_down(&s->node.connector, &why);
 }
 
+/* Whose thread is connecting for this visitor. */
+static void open_serving(station *s, rl_visitor *served)
+{
+    open_station(s, 0);
+    rl_connector_open(&s->node);
+    visit(s, served, true);
+    EVENTUALLY(SOON, s->calls == 1);
+}
+
 TEST(connector, that_is_closed_says_so_at_once_and_needs_no_thread)
 {
     station s;
@@ -156,10 +165,7 @@ TEST(connector, the_keeper_is_served_before_who_came_earlier)
 {
     station s;
     rl_visitor first, second;
-    open_station(&s, 0);
-    rl_connector_open(&s.node);
-    visit(&s, &first, true);
-    EVENTUALLY(SOON, s.calls == 1);
+    open_serving(&s, &first);
     rl_visitor *keeper = &s.node.keeper.visitor;
     visit(&s, &second, true);
     visit(&s, keeper, true);
@@ -256,10 +262,7 @@ TEST(connector, all_who_wait_are_told_of_one_try)
 {
     station s;
     rl_visitor first, own, other[2];
-    open_station(&s, 0);
-    rl_connector_open(&s.node);
-    visit(&s, &first, true);
-    EVENTUALLY(SOON, s.calls == 1);
+    open_serving(&s, &first);
     visit(&s, &other[0], false);
     visit(&s, &own, true);
     visit(&s, &other[1], false);
@@ -278,10 +281,7 @@ TEST(connector, who_has_gone_is_not_told)
 {
     station s;
     rl_visitor served, waiting;
-    open_station(&s, 0);
-    rl_connector_open(&s.node);
-    visit(&s, &served, true);
-    EVENTUALLY(SOON, s.calls == 1);
+    open_serving(&s, &served);
     visit(&s, &waiting, true);
     rl_connector_forget(&s.node, &waiting);
     rl_connector_forget(&s.node, &served);
@@ -296,10 +296,7 @@ TEST(connector, that_is_closed_meanwhile_tells_those_who_wait)
 {
     station s;
     rl_visitor served, own, other;
-    open_station(&s, 0);
-    rl_connector_open(&s.node);
-    visit(&s, &served, true);
-    EVENTUALLY(SOON, s.calls == 1);
+    open_serving(&s, &served);
     visit(&s, &own, true);
     visit(&s, &other, false);
     rl_connector_close(&s.node);

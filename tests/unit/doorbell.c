@@ -187,7 +187,7 @@ TEST(doorbell, whose_server_has_lost_another_connection_asks_for_a_sign_of_life)
     int64_t silent_us = take_turn(&h);
     h.now_us = rl_now_us();
     EXPECT(silent_us > h.now_us);
-    atomic_store(&outpost_node(&h.o)->pool->last_reset_us, h.now_us);
+    outpost_lose_another(&h.o, h.now_us);
     EXPECT(take_turn(&h) > h.now_us);
     EXPECT_CONTAINS(outpost_read_at(&h.o, h.server), "PING");
     outpost_say_at(h.server, "*2\r\n$4\r\npong\r\n$0\r\n\r\n");

@@ -72,7 +72,7 @@ TEST(keeper, keeps_its_connection_when_the_server_has_lost_another_one)
     hold(&w, RLOCK_WATCHDOG);
     rl_conn *mine = keeper(&w)->conn;
     pass(&w, PLAY_LEASE_MS / 3 + 1);
-    atomic_store(&outpost_node(&w.o)->pool->last_reset_us, rl_now_us());
+    outpost_lose_another(&w.o, rl_now_us());
     take_turn(&w);
     EXPECT(keeper(&w)->conn == mine && !visitor(&w));
     EXPECT_CONTAINS(outpost_read(&w.o), RENEW);
@@ -87,7 +87,7 @@ TEST(keeper, asks_for_a_sign_of_life_when_the_server_has_lost_another_one)
     take_turn(&w);
     outpost_read(&w.o);
     pass(&w, 100);
-    atomic_store(&outpost_node(&w.o)->pool->last_reset_us, rl_now_us());
+    outpost_lose_another(&w.o, rl_now_us());
     take_turn(&w);
     EXPECT_CONTAINS(outpost_read(&w.o), SIGN);
     close_ward(&w);

@@ -217,6 +217,12 @@ static inline void outpost_pass(int64_t *ahead_ms, int64_t ms)
     shim_clock(shim_here(), RL_LEASE_CLOCK, *ahead_ms);
 }
 
+/* The server has just reset another connection. */
+static inline void outpost_lose_another(outpost *o, int64_t now_us)
+{
+    atomic_store(&outpost_node(o)->pool->last_reset_us, now_us);
+}
+
 static inline bool outpost_take_nudge(rl_watcher *w)
 {
     return atomic_exchange(&w->nudged, false);
